@@ -1,0 +1,129 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/conn.h - the two timers of a connection.
+ *
+ * The retransmit timer runs while something sent is not acknowledged. Its TTL
+ * is the RTO of RFC 6298, from the round trips that the transport measures, or
+ * a fixed one (InfiniBand's 4.096 us * 2^n); it backs off with each attempt.
+ * It also watches the peer timeout, counted from the oldest send that is not
+ * acknowledged, so that new sends cannot mask a dead peer.
+ *
+ * The keepalive timer runs always. When nothing was received for `idle`, it
+ * probes; when `probes` probes, one each `interval`, bring nothing, the peer
+ * is dead. A peer that has died is so found within
+ *     keepalive_idle + keepalive_jitter + keepalive_interval * probes
+ * of the last thing it sent, also by a side that only receives.
+ *
+ *     send -> on_send     retransmit starts, if it does not run
+ *     ACK  -> on_ack      retransmit re-armed, or paused when all is acked;
+ *                         keepalive re-armed
+ *     any  -> on_receive  keepalive re-armed
+ *
+ * Each of these is O(1) and allocates nothing. The transport keeps its own
+ * sequence numbers and buffers; a connection here is only time. Threads: the
+ * engine's.
+ */
+#ifndef LAWN_CONN_H
+#define LAWN_CONN_H
+
+#include <lawn/engine.h>
+
+LAWN_BEGIN_DECLS
+
+typedef struct lawn_conn lawn_conn_t;
+
+typedef enum {
+    LAWN_CONN_RETRY_EXCEEDED = 1, /* max_retries retransmissions unanswered */
+    LAWN_CONN_PEER_TIMEOUT = 2,   /* a send unacknowledged for peer_timeout */
+    LAWN_CONN_KEEPALIVE = 3       /* keepalive probes unanswered */
+} lawn_conn_reason_t;
+
+/* "retry exceeded", ...; never NULL. */
+LAWN_API const char *lawn_conn_reason_string(lawn_conn_reason_t reason);
+
+/* What the transport does when a timer of `conn` has expired. Any of these
+ * may close the connection and free its memory; NULL does nothing. */
+typedef struct {
+    /* Send again what is not acknowledged. `attempt` counts from 1 since the
+     * last ACK. The timer is running again, with the next RTO. */
+    void (*retransmit)(lawn_conn_t *conn, lawn_time_t now, unsigned attempt);
+    /* Send something that the peer answers. `count` is from 1 to probes. */
+    void (*probe)(lawn_conn_t *conn, lawn_time_t now, unsigned count);
+    /* The peer is dead. Called once; no timer of the connection runs. */
+    void (*dead)(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason);
+} lawn_conn_ops_t;
+
+/* Times are ticks. Start from lawn_conn_params_init(). */
+typedef struct {
+    lawn_time_t rto_initial; /* before the first round trip is measured */
+    lawn_time_t rto_min;
+    lawn_time_t rto_max;
+    lawn_time_t rto_fixed;      /* not 0: the RTO, whatever is measured */
+    double backoff;             /* RTO's factor per attempt, >= 1 */
+    unsigned max_retries;       /* dead after as many; 0: no limit */
+    lawn_time_t peer_timeout;   /* dead after as long; 0: no limit */
+    lawn_time_t keepalive_idle; /* 0: no keepalive */
+    lawn_time_t keepalive_interval;
+    unsigned keepalive_probes;
+    /* Idle is longer by up to this much, a fixed share for each connection
+     * (a hash of its address), so that ten thousand do not probe at once. */
+    lawn_time_t keepalive_jitter;
+} lawn_conn_params_t;
+
+/* Defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit of retries,
+ * peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter 1 s. */
+LAWN_API void lawn_conn_params_init(lawn_conn_params_t *params);
+
+/* Embedded by the caller, zeroed or not; must not move while open. The fields
+ * are the library's, but for `context`, which is the caller's. */
+struct lawn_conn {
+    void *context;
+    lawn_timer_t retransmit;
+    lawn_timer_t keepalive;
+    lawn_engine_t *engine;
+    lawn_time_t rto;  /* next TTL of the retransmit timer, backed off */
+    lawn_time_t srtt; /* 0: nothing measured yet */
+    lawn_time_t rttvar;
+    lawn_time_t unacked_since; /* oldest send that is not acknowledged */
+    lawn_time_t idle;          /* keepalive_idle with this one's jitter */
+    unsigned attempt;          /* retransmissions since the last ACK */
+    unsigned probe;            /* probes since something was received */
+    lawn_conn_params_t params;
+    lawn_conn_ops_t ops;
+};
+
+/* Opens `conn` on `engine` and starts its keepalive. `params` (NULL: the
+ * defaults) and `ops` are copied; `context` is kept. INVALID_PARAM: a NULL
+ * engine, ops or conn, backoff below 1 or not finite, an RTO of 0, min above
+ * max, keepalive with no probes or no interval. Allocates nothing. */
+LAWN_API lawn_status_t lawn_conn_open(lawn_engine_t *engine,
+                                      const lawn_conn_params_t *params,
+                                      const lawn_conn_ops_t *ops,
+                                      lawn_conn_t *conn);
+
+/* Stops both timers; the memory may be freed at once. No op is called. A
+ * closed connection may be closed again, and opened again. */
+LAWN_API void lawn_conn_close(lawn_conn_t *conn);
+
+/* Something that wants an ACK was sent. Starts the retransmit timer unless it
+ * runs (RFC 6298, 5.1). Not to be called for a retransmission. */
+LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
+
+/* New data was acknowledged. `rtt` is a measured round trip, or 0 when there
+ * is none: nothing that was sent twice may be measured unless the ACK tells
+ * which of the two it answers (Karn). A sample resets the RTO; without one the
+ * backed-off RTO stays. `all_acked`: nothing is outstanding. Counts as
+ * received. An ACK for nothing new is on_receive. */
+LAWN_API void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
+                               lawn_time_t rtt, bool all_acked);
+
+/* Anything valid was received: the peer lives. */
+LAWN_API void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
+
+/* The RTO that the next (re)transmission will wait, in ticks. */
+LAWN_API lawn_time_t lawn_conn_rto(const lawn_conn_t *conn);
+
+LAWN_END_DECLS
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/lawn.h - all of the core.
+ */
+#ifndef LAWN_LAWN_H
+#define LAWN_LAWN_H
+
+#include <lawn/base.h>
+#include <lawn/conn.h>
+#include <lawn/engine.h>
+#include <lawn/keyed.h>
+#include <lawn/time.h>
+#include <lawn/timer.h>
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/timer.h - the Lawn: one thread's timers, in first-in first-out queues
+ * keyed by TTL.
+ *
+ * Timers with one TTL expire in the order in which they were started: a queue
+ * of them is sorted without sorting, and only its head can be due. That is the
+ * Lawn (A. Lev-Libfeld, "Lawn: an Unbound Low Latency Timer Data Structure for
+ * Large Scale, High Throughput Systems", 2019). This one keeps a queue for
+ * each *class* of TTLs, 16 to the octave as in an HDR histogram, so that a
+ * million distinct TTLs are a thousand queues:
+ *
+ *     bounds (the least `check` of each queue, a tournament of minima)
+ *        |
+ *        +- class 352, TTL [2^25, +2^21): check ->  A . B . C . D   (FIFO)
+ *        +- class 400, TTL [2^28, +2^24): check ->  E
+ *        +- ...  976 classes, TTL 0 to 2^64-1
+ *        |
+ *     near (a small tree by deadline): timers due, or due within 4096 ticks
+ *
+ * A timer's place in its queue is a *check*, a time no later than its
+ * deadline, not a promise to fire then. When the check has come:
+ *   - the deadline has come too: fire;
+ *   - it has not (the TTL is above its class's floor, or the timer was
+ *     re-armed meanwhile): file what remains under its own, finer class.
+ * So re-arming to a later deadline is a store, however often it is done, and
+ * the timer moves once when its old check comes. Each move leaves less than
+ * 1/8 of the time; a one-second timer needs about six. A class that sees but
+ * one TTL checks at the deadline itself: the Lawn as published, no moves.
+ *
+ * Time is whatever the caller says: `now` and `ttl` are ticks of any clock
+ * that does not run backwards (see lawn/time.h). The structure never reads
+ * one.
+ *
+ * Threads: a lawn and its timers belong to one thread at a time; there are no
+ * locks. Different lawns are independent.
+ *
+ * Costs: start, re-arm, stop and pause are O(1) and never allocate; expiry is
+ * O(1) amortised and O(log m) among m timers due in one pass. A lawn takes
+ * 56 KiB at creation and nothing after.
+ */
+#ifndef LAWN_TIMER_H
+#define LAWN_TIMER_H
+
+#include <lawn/base.h>
+#include <lawn/time.h>
+
+#include <stdbool.h>
+
+LAWN_BEGIN_DECLS
+
+/* One thread's timers. In C++ `lawn` is a namespace, so the tag differs. */
+#ifdef __cplusplus
+typedef struct lawn_impl lawn_t;
+#else
+typedef struct lawn lawn_t;
+#endif
+typedef struct lawn_timer lawn_timer_t;
+
+/* Called when `timer` has expired: its deadline is <= `now`, the time of the
+ * advance. The timer is idle; the callback may start, stop, pause or free any
+ * timer, this one and others due in the same pass included. It may not advance
+ * or destroy the lawn it is called from (an assertion in debug builds; ignored
+ * in release builds). */
+typedef void (*lawn_expired_fn_t)(lawn_timer_t *timer, lawn_time_t now);
+
+/* For the library's use; programs never look inside. */
+typedef struct lawn_link {
+    struct lawn_link *next; /* in a queue; left in the tree */
+    struct lawn_link *prev; /* in a queue; right in the tree */
+} lawn_link_t;
+
+/* Embed it in your own object; the memory is yours, and must not move or be
+ * freed while the timer runs or is paused. Zero-filled is a valid idle timer
+ * without a callback. */
+struct lawn_timer {
+    lawn_link_t link;
+    lawn_time_t deadline;
+    lawn_time_t check; /* <= deadline; when to look at this timer */
+    lawn_expired_fn_t expired;
+    uint64_t order; /* number of the start << 3 | where the timer is */
+};
+
+/* Zero-filled is the default of everything. */
+typedef struct {
+    lawn_allocator_t allocator;
+    /* Most timers that one advance may move without firing them, so that a
+     * pass after a long stall stays short; 0: as many as it takes. When an
+     * advance stops here it may return less than its budget although timers
+     * are still due; lawn_next() is then <= now. */
+    unsigned max_moves;
+} lawn_params_t;
+
+/* Makes an empty lawn. `params` may be NULL and need not outlive the call.
+ * NO_MEMORY, or INVALID_PARAM when `lawn_p` is NULL or only one of alloc and
+ * release is set; *lawn_p is then left alone. */
+LAWN_API lawn_status_t lawn_create(const lawn_params_t *params,
+                                   lawn_t **lawn_p);
+
+/* Frees the lawn. Timers that still run or are paused become idle, their
+ * callbacks are not called, and their memory is not touched afterwards. NULL
+ * does nothing. */
+LAWN_API void lawn_destroy(lawn_t *lawn);
+
+/* Makes `timer` idle with callback `expired` (NULL: expire silently). Not for
+ * a timer that runs or is paused. */
+LAWN_API void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired);
+
+/* Starts `timer`, or re-arms it when it runs: its deadline is now + ttl
+ * exactly, LAWN_TIME_INFINITY (never) when that overflows. A ttl of 0 is due
+ * at the next advance, never within the one that is running, so a callback
+ * that re-arms itself with 0 cannot spin. A `now` before the latest that this
+ * lawn has seen is taken as that one. The paper's StartTimer. */
+LAWN_API void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
+                               lawn_time_t now, lawn_time_t ttl);
+
+/* Stops `timer` and forgets it: its memory may be freed at once. True if it
+ * was running; its callback will then not be called for that start. The
+ * paper's DeleteTimer. */
+LAWN_API bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer);
+
+/* Stops a timer that will soon be started again: same answer and promise as
+ * stop, at the cost of one store. The lawn may still hold the timer, so stop
+ * it before its memory goes. */
+LAWN_API bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer);
+
+/* True from start until stop, pause or expiry. */
+LAWN_API bool lawn_timer_is_active(const lawn_timer_t *timer);
+
+/* The deadline of the latest start, also within the callback, where
+ * `now - deadline` is how late it is; LAWN_TIME_INFINITY for a timer that was
+ * never started, or was stopped or paused since. */
+LAWN_API lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
+
+/* Fires every timer whose deadline is <= now, at most `budget` of them (0: no
+ * limit), and returns how many it fired: `budget` means call again. They fire
+ * in the order of their deadlines, and those with one deadline and one TTL in
+ * the order in which they were started. A `now` that goes back is taken as the
+ * latest seen. The paper's PerTickBookkeeping and TimerExpired. */
+LAWN_API unsigned lawn_advance(lawn_t *lawn, lawn_time_t now, unsigned budget);
+
+/* When to advance next: never later than the earliest deadline, possibly
+ * earlier; LAWN_TIME_INFINITY when no timer runs. After an advance that fired
+ * all that was due it lies in the future. */
+LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
+
+/* Timers that are running. */
+LAWN_API size_t lawn_count(const lawn_t *lawn);
+
+/* Empties the lawn: every running timer becomes idle and is handed to `each`
+ * (NULL: to nobody) in no order, with the latest time seen; paused timers are
+ * let go. Returns how many were handed over. What `each` starts anew stays. */
+LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
+
+/* Walks the whole structure and every invariant in it, O(count); for tests.
+ * LAWN_ERR_CORRUPT when one is broken. */
+LAWN_API lawn_status_t lawn_check(const lawn_t *lawn);
+
+LAWN_END_DECLS
+
+#endif

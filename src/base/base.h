@@ -1,0 +1,46 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the sources share: assertions, branch hints, memory.
+
+#ifndef LAWN_SRC_BASE_BASE_H
+#define LAWN_SRC_BASE_BASE_H
+
+#include <lawn/base.h>
+
+#include <assert.h>
+#include <stdlib.h>
+
+// Misuse by the programmer: an assertion in debug builds, defined behaviour in
+// release builds (NDEBUG), stated at each function.
+#define LAWN_ASSERT(condition) assert(condition)
+
+#define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define LAWN_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+namespace lawn
+{
+
+// Both functions or neither; half an allocator is a mistake.
+inline bool allocator_is_valid(const lawn_allocator_t &allocator)
+{
+    return (allocator.alloc == nullptr) == (allocator.release == nullptr);
+}
+
+inline void *allocate(const lawn_allocator_t &allocator, size_t size)
+{
+    return allocator.alloc ? allocator.alloc(allocator.arg, size)
+                           : malloc(size);
+}
+
+inline void release(const lawn_allocator_t &allocator, void *memory)
+{
+    if (!allocator.release) {
+        free(memory);
+    } else if (memory) {
+        allocator.release(allocator.arg, memory);
+    }
+}
+
+} // namespace lawn
+
+#endif

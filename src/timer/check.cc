@@ -1,0 +1,86 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawn_check(): every invariant that lawn.cc states, by walking everything.
+
+#include "timer/lawn_impl.h"
+
+using namespace lawn;
+
+namespace
+{
+
+bool links_are_sound(const lawn_link_t *link)
+{
+    return link->next && link->prev && link->next->prev == link &&
+           link->prev->next == link;
+}
+
+// Adds the running timers of class `c` to *running.
+bool queue_is_sound(const lawn_t *lawn, unsigned c, size_t *running)
+{
+    const Queue *const queue = &lawn->queues[c];
+    const lawn_link_t *const head = &queue->head;
+    if (!links_are_sound(head)) {
+        return false;
+    }
+    const lawn_time_t span = class_floor(c) + (class_width(c) - 1);
+    const lawn_time_t last = span > LAWN_TIME_INFINITY - lawn->now
+                                 ? LAWN_TIME_INFINITY
+                                 : lawn->now + span;
+    lawn_time_t check = lawn->bounds.get(c);
+    uint64_t exact_order = 0;
+    for (const lawn_link_t *i = head->next; i != head; i = i->next) {
+        const lawn_timer_t *const timer = timer_of(i);
+        const uint64_t where = where_is(timer);
+        if (!links_are_sound(i) || (where != queued && where != paused) ||
+            timer->check < check || timer->check > timer->deadline ||
+            timer->check > queue->last_check || timer->check > last) {
+            return false;
+        }
+        check = timer->check;
+        if (timer->check == timer->deadline) {
+            if (timer->order < exact_order) {
+                return false;
+            }
+            exact_order = timer->order;
+        }
+        *running += where == queued;
+    }
+    return true;
+}
+
+} // namespace
+
+lawn_status_t lawn_check(const lawn_t *lawn)
+{
+    if (!lawn || !lawn->bounds.is_consistent()) {
+        return LAWN_ERR_CORRUPT;
+    }
+    size_t running = 0;
+    for (unsigned c = 0; c < class_count; ++c) {
+        if (!queue_is_sound(lawn, c, &running)) {
+            return LAWN_ERR_CORRUPT;
+        }
+    }
+    const size_t near_count = lawn->near.check();
+    if (near_count == SIZE_MAX) {
+        return LAWN_ERR_CORRUPT;
+    }
+    running += near_count;
+    const lawn_link_t *const deferred = &lawn->deferred;
+    for (const lawn_link_t *i = deferred->next; i != deferred; i = i->next) {
+        if (!links_are_sound(i) || where_is(timer_of(i)) != listed) {
+            return LAWN_ERR_CORRUPT;
+        }
+        ++running;
+    }
+    // A pass works on the bounds themselves and sets `next` at its end.
+    const bool next_is_sound =
+        lawn->busy ||
+        (list_is_empty(deferred) && lawn->next <= lawn->bounds.least() &&
+         lawn->next <= lawn->near.first_deadline());
+    // A drain keeps what it has not handed over yet in a list of its own.
+    const bool count_is_sound =
+        lawn->busy ? running <= lawn->running : running == lawn->running;
+    return next_is_sound && count_is_sound ? LAWN_OK : LAWN_ERR_CORRUPT;
+}

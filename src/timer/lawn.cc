@@ -1,0 +1,405 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The Lawn: start, stop and advance. lawn/timer.h has the idea and a picture.
+//
+// What holds between calls, and lawn_check() verifies:
+//   1. check <= deadline for every timer in a queue.
+//   2. Checks do not decrease along a queue.
+//   3. A queue's bound is <= the check of its head. It may be too low, after a
+//      stop; the next visit mends it.
+//   4. No check in the queue of class c is later than
+//      now + class_floor(c) + class_width(c) - 1.
+//   5. A timer with check == deadline was put there by its latest start, and
+//      such timers stand in a queue in the order of their starts.
+// Never early is plain: only a timer with deadline <= now is fired. Never late
+// follows from 1 to 3: while a deadline is <= now, so is some bound, and an
+// advance goes on until none is. In order: a timer is fired only when no bound
+// is <= its deadline, or only its own queue's is and 5 says that what follows
+// comes later; any other waits in the tree until that holds.
+
+#include "timer/lawn_impl.h"
+
+using namespace lawn;
+
+namespace
+{
+
+lawn_time_t add_saturating(lawn_time_t a, lawn_time_t b)
+{
+    return b > LAWN_TIME_INFINITY - a ? LAWN_TIME_INFINITY : a + b;
+}
+
+lawn_time_t later_of(lawn_time_t a, lawn_time_t b)
+{
+    return a > b ? a : b;
+}
+
+lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
+{
+    return a < b ? a : b;
+}
+
+// Most connections of a program have one TTL, and then a class has one: its
+// timers can check at their deadline. A new TTL takes over when it comes twice
+// without a third between, or when the queue has run empty.
+bool has_sole_ttl(Queue *queue, lawn_time_t ttl)
+{
+    if (list_is_empty(&queue->head) || ttl == queue->rival_ttl) {
+        queue->sole_ttl = ttl;
+    } else if (ttl != queue->sole_ttl) {
+        queue->rival_ttl = ttl;
+    }
+    return ttl == queue->sole_ttl;
+}
+
+// The check of a timer that shares its class with other TTLs: the floor of the
+// class, or up to one width earlier. Neighbours are spaced, so that many
+// timers started together come up a few at a time and not all in one pass.
+lawn_time_t spaced_check(const Queue *queue, unsigned c, lawn_time_t now)
+{
+    const lawn_time_t width = class_width(c);
+    const lawn_time_t space = later_of(width >> 20, 1);
+    const lawn_time_t latest = now + class_floor(c);
+    const lawn_time_t earliest = width > 1 ? latest - width : latest;
+    const lawn_time_t spaced = add_saturating(queue->last_check, space);
+    return later_of(queue->last_check,
+                    earlier_of(later_of(spaced, earliest), latest));
+}
+
+// Files a timer under what remains of its time. `started`: by its start, not
+// by a move.
+void enqueue(lawn_t *lawn, lawn_timer_t *timer, bool started)
+{
+    const lawn_time_t now = lawn->now;
+    const lawn_time_t remains = timer->deadline - now;
+    // By invariant 5 only a start may check at the deadline.
+    const lawn_time_t latest = started ? timer->deadline : timer->deadline - 1;
+    unsigned c = class_of(remains);
+    Queue *queue = &lawn->queues[c];
+    lawn_time_t check = started && has_sole_ttl(queue, remains)
+                            ? latest
+                            : spaced_check(queue, c, now);
+    check = later_of(queue->last_check, earlier_of(check, latest));
+    if (LAWN_UNLIKELY(check > latest)) {
+        // The queue already checks later than this timer may. By invariant 4
+        // the class below cannot: all of it is due before this timer.
+        queue = &lawn->queues[--c];
+        check = spaced_check(queue, c, now);
+    }
+    LAWN_ASSERT(check <= latest);
+    const bool is_head = list_is_empty(&queue->head);
+    timer->check = check;
+    queue->last_check = check;
+    set_where(timer, queued);
+    list_append(&queue->head, &timer->link);
+    if (is_head) {
+        lawn->bounds.set(c, check);
+        lawn->next = earlier_of(lawn->next, check);
+    }
+}
+
+// Takes a timer out of whatever holds it; its order and deadline stay.
+void unlink(lawn_t *lawn, lawn_timer_t *timer)
+{
+    if (where_is(timer) == near) {
+        lawn->near.remove(timer);
+    } else {
+        list_remove(&timer->link);
+    }
+}
+
+void insert_near(lawn_t *lawn, lawn_timer_t *timer)
+{
+    set_where(timer, near);
+    lawn->near.insert(timer);
+}
+
+void fire(lawn_t *lawn, lawn_timer_t *timer, lawn_time_t now)
+{
+    set_where(timer, idle);
+    --lawn->running;
+    if (timer->expired) {
+        timer->expired(timer, now);
+    }
+}
+
+// Looks at the queue with the least bound, which has come. True if a timer was
+// fired.
+bool visit(lawn_t *lawn, lawn_time_t now)
+{
+    const unsigned c = lawn->bounds.leaf_of_least();
+    Queue *const queue = &lawn->queues[c];
+    if (list_is_empty(&queue->head)) {
+        lawn->bounds.set(c, LAWN_TIME_INFINITY);
+        return false;
+    }
+    lawn_timer_t *const timer = timer_of(queue->head.next);
+    if (timer->check != lawn->bounds.get(c)) {
+        lawn->bounds.set(c, timer->check);
+        return false;
+    }
+    list_remove(&timer->link);
+    const lawn_time_t following = list_is_empty(&queue->head)
+                                      ? LAWN_TIME_INFINITY
+                                      : timer_of(queue->head.next)->check;
+    lawn->bounds.set(c, following);
+    if (where_is(timer) == paused) {
+        timer->order = idle;
+        return false;
+    }
+    if (timer->deadline > now) {
+        // A callback may have brought a later time than that of the pass.
+        if (timer->deadline <= lawn->now ||
+            timer->deadline - lawn->now < near_ticks) {
+            insert_near(lawn, timer);
+        } else {
+            enqueue(lawn, timer, false);
+        }
+        return false;
+    }
+    const bool first_of_queue =
+        timer->check == timer->deadline || timer->deadline < following;
+    const bool first_of_all = timer->deadline < lawn->near.first_deadline() &&
+                              timer->deadline < lawn->bounds.least_but(c);
+    if (!first_of_queue || !first_of_all) {
+        insert_near(lawn, timer);
+        return false;
+    }
+    fire(lawn, timer, now);
+    return true;
+}
+
+unsigned expire(lawn_t *lawn, lawn_time_t now, unsigned budget)
+{
+    unsigned fired = 0;
+    unsigned visits = 0;
+    while (budget == 0 || fired < budget) {
+        const lawn_time_t bound = lawn->bounds.least();
+        lawn_timer_t *const timer = lawn->near.first();
+        if (bound <= now && (!timer || bound <= timer->deadline)) {
+            if (lawn->max_moves != 0 && visits - fired >= lawn->max_moves) {
+                break;
+            }
+            ++visits;
+            fired += visit(lawn, now);
+        } else if (timer && timer->deadline <= now) {
+            lawn->near.remove(timer);
+            fire(lawn, timer, now);
+            ++visits;
+            ++fired;
+        } else {
+            break;
+        }
+    }
+    return fired;
+}
+
+// Ends what set `busy`: timers deferred meanwhile are due from now on.
+void leave(lawn_t *lawn)
+{
+    lawn->busy = false;
+    while (!list_is_empty(&lawn->deferred)) {
+        lawn_timer_t *const timer = timer_of(lawn->deferred.next);
+        list_remove(&timer->link);
+        insert_near(lawn, timer);
+    }
+    lawn->next = earlier_of(lawn->bounds.least(), lawn->near.first_deadline());
+}
+
+// Moves every timer, paused ones let go, to `list`.
+void collect(lawn_t *lawn, lawn_link_t *list)
+{
+    list_init(list);
+    for (unsigned c = 0; c < class_count; ++c) {
+        lawn_link_t *const head = &lawn->queues[c].head;
+        while (!list_is_empty(head)) {
+            lawn_timer_t *const timer = timer_of(head->next);
+            list_remove(&timer->link);
+            if (where_is(timer) == paused) {
+                timer->order = idle;
+            } else {
+                set_where(timer, listed);
+                list_append(list, &timer->link);
+            }
+        }
+    }
+    lawn->bounds.clear();
+    while (lawn_timer_t *const timer = lawn->near.first()) {
+        lawn->near.remove(timer);
+        set_where(timer, listed);
+        list_append(list, &timer->link);
+    }
+    while (!list_is_empty(&lawn->deferred)) {
+        lawn_link_t *const link = lawn->deferred.next;
+        list_remove(link);
+        list_append(list, link);
+    }
+}
+
+} // namespace
+
+lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
+{
+    static const lawn_params_t defaults = {};
+    params = params ? params : &defaults;
+    if (!lawn_p || !allocator_is_valid(params->allocator)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_t *const lawn =
+        static_cast<lawn_t *>(allocate(params->allocator, sizeof(lawn_t)));
+    if (!lawn) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    *lawn = {};
+    lawn->next = LAWN_TIME_INFINITY;
+    lawn->max_moves = params->max_moves;
+    lawn->allocator = params->allocator;
+    list_init(&lawn->deferred);
+    lawn->bounds.clear();
+    for (Queue &queue : lawn->queues) {
+        list_init(&queue.head);
+    }
+    *lawn_p = lawn;
+    return LAWN_OK;
+}
+
+void lawn_destroy(lawn_t *lawn)
+{
+    if (!lawn) {
+        return;
+    }
+    LAWN_ASSERT(!lawn->busy);
+    if (lawn->busy) {
+        return;
+    }
+    lawn_link_t list;
+    collect(lawn, &list);
+    for (lawn_link_t *i = list.next; i != &list; i = i->next) {
+        timer_of(i)->order = idle;
+    }
+    release(lawn->allocator, lawn);
+}
+
+void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired)
+{
+    *timer = {};
+    timer->expired = expired;
+}
+
+void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer, lawn_time_t now,
+                      lawn_time_t ttl)
+{
+    if (now > lawn->now) {
+        lawn->now = now;
+    }
+    const lawn_time_t deadline = add_saturating(lawn->now, ttl);
+    const uint64_t order = ++lawn->starts << where_bits;
+    const uint64_t where = where_is(timer);
+    // The re-arm: the timer stays where it is and moves when its check comes.
+    // Not with ttl 0, which may not be due in the pass that runs; and not to a
+    // deadline that is the check, by invariant 5.
+    if ((where == queued || where == paused) && deadline > timer->check &&
+        ttl != 0) {
+        lawn->running += where == paused;
+        timer->deadline = deadline;
+        timer->order = order | queued;
+        return;
+    }
+    if (where != idle) {
+        unlink(lawn, timer);
+    }
+    lawn->running += where <= paused;
+    timer->deadline = deadline;
+    timer->order = order;
+    if (lawn->busy && ttl == 0) {
+        set_where(timer, listed);
+        list_append(&lawn->deferred, &timer->link);
+    } else {
+        enqueue(lawn, timer, true);
+    }
+}
+
+bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
+{
+    const bool was_active = lawn_timer_is_active(timer);
+    if (where_is(timer) != idle) {
+        unlink(lawn, timer);
+    }
+    lawn->running -= was_active;
+    timer->order = idle;
+    return was_active;
+}
+
+bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer)
+{
+    if (where_is(timer) != queued) {
+        return where_is(timer) != paused && lawn_timer_stop(lawn, timer);
+    }
+    --lawn->running;
+    set_where(timer, paused);
+    return true;
+}
+
+bool lawn_timer_is_active(const lawn_timer_t *timer)
+{
+    return where_is(timer) >= queued;
+}
+
+lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer)
+{
+    const bool none = timer->order == idle || where_is(timer) == paused;
+    return none ? LAWN_TIME_INFINITY : timer->deadline;
+}
+
+unsigned lawn_advance(lawn_t *lawn, lawn_time_t now, unsigned budget)
+{
+    LAWN_ASSERT(!lawn->busy);
+    if (lawn->busy) {
+        return 0;
+    }
+    if (now > lawn->now) {
+        lawn->now = now;
+    }
+    // The last tick of all is "never", whatever the clock says.
+    now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
+    if (LAWN_LIKELY(now < lawn->next)) {
+        return 0;
+    }
+    lawn->busy = true;
+    const unsigned fired = expire(lawn, now, budget);
+    leave(lawn);
+    return fired;
+}
+
+lawn_time_t lawn_next(const lawn_t *lawn)
+{
+    return lawn->running != 0 ? lawn->next : LAWN_TIME_INFINITY;
+}
+
+size_t lawn_count(const lawn_t *lawn)
+{
+    return lawn->running;
+}
+
+unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each)
+{
+    const bool nested = lawn->busy;
+    lawn->busy = true;
+    lawn_link_t list;
+    collect(lawn, &list);
+    unsigned drained = 0;
+    while (!list_is_empty(&list)) {
+        lawn_timer_t *const timer = timer_of(list.next);
+        list_remove(&timer->link);
+        set_where(timer, idle);
+        --lawn->running;
+        ++drained;
+        if (each) {
+            each(timer, lawn->now);
+        }
+    }
+    if (!nested) {
+        leave(lawn);
+    }
+    return drained;
+}

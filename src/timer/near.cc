@@ -1,0 +1,139 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The tree of near timers; see near.h.
+
+#include "timer/near.h"
+
+#include "base/base.h"
+
+namespace lawn
+{
+
+namespace
+{
+
+lawn_timer_t *timer_of(lawn_link_t *link)
+{
+    return reinterpret_cast<lawn_timer_t *>(link);
+}
+
+const lawn_timer_t *timer_of(const lawn_link_t *link)
+{
+    return reinterpret_cast<const lawn_timer_t *>(link);
+}
+
+bool fires_before(const lawn_timer_t *a, const lawn_timer_t *b)
+{
+    return a->deadline != b->deadline ? a->deadline < b->deadline
+                                      : a->order < b->order;
+}
+
+// The order is a counter; the finaliser of splitmix64 makes it look random.
+uint64_t priority(const lawn_link_t *link)
+{
+    uint64_t x = timer_of(link)->order;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+} // namespace
+
+void Near::insert(lawn_timer_t *timer)
+{
+    lawn_link_t *const link = &timer->link;
+    const uint64_t own = priority(link);
+    lawn_link_t **place = &root_;
+    while (*place && priority(*place) >= own) {
+        place = fires_before(timer, timer_of(*place)) ? &(*place)->next
+                                                      : &(*place)->prev;
+    }
+    // Split what is below: earlier timers go left of this one, later right.
+    lawn_link_t *rest = *place;
+    lawn_link_t **left = &link->next;
+    lawn_link_t **right = &link->prev;
+    *place = link;
+    while (rest) {
+        if (fires_before(timer, timer_of(rest))) {
+            *right = rest;
+            right = &rest->next;
+            rest = *right;
+        } else {
+            *left = rest;
+            left = &rest->prev;
+            rest = *left;
+        }
+    }
+    *left = nullptr;
+    *right = nullptr;
+    if (!first_ || fires_before(timer, first_)) {
+        first_ = timer;
+    }
+}
+
+void Near::remove(lawn_timer_t *timer)
+{
+    lawn_link_t *const link = &timer->link;
+    lawn_link_t **place = &root_;
+    while (*place != link) {
+        LAWN_ASSERT(*place);
+        place = fires_before(timer, timer_of(*place)) ? &(*place)->next
+                                                      : &(*place)->prev;
+    }
+    lawn_link_t *left = link->next;
+    lawn_link_t *right = link->prev;
+    while (left && right) {
+        if (priority(left) >= priority(right)) {
+            *place = left;
+            place = &left->prev;
+            left = *place;
+        } else {
+            *place = right;
+            place = &right->next;
+            right = *place;
+        }
+    }
+    *place = left ? left : right;
+    if (timer == first_) {
+        first_ = nullptr;
+        for (lawn_link_t *i = root_; i; i = i->next) {
+            first_ = timer_of(i);
+        }
+    }
+}
+
+// In-order walk without a stack or recursion would need parent links: count
+// by descending to each successor instead. O(n log n), and only for tests.
+size_t Near::check() const
+{
+    size_t count = 0;
+    const lawn_timer_t *last = nullptr;
+    for (;;) {
+        const lawn_timer_t *successor = nullptr;
+        const lawn_link_t *i = root_;
+        while (i) {
+            const lawn_link_t *const child[] = {i->next, i->prev};
+            for (const lawn_link_t *c : child) {
+                if (c && priority(c) > priority(i)) {
+                    return SIZE_MAX;
+                }
+            }
+            if (!last || fires_before(last, timer_of(i))) {
+                successor = timer_of(i);
+                i = i->next;
+            } else {
+                i = i->prev;
+            }
+        }
+        if (!successor) {
+            return count;
+        }
+        if (count == 0 && successor != first_) {
+            return SIZE_MAX;
+        }
+        last = successor;
+        ++count;
+    }
+}
+
+} // namespace lawn
