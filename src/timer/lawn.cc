@@ -40,15 +40,14 @@ lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
 }
 
 // Most connections of a program have one TTL, and then a class has one: its
-// timers can check at their deadline. A new TTL takes over when it comes twice
-// without a third between, or when the queue has run empty.
+// timers can check at their deadline. A TTL that comes twice running is taken
+// for the one.
 bool has_sole_ttl(Queue *queue, lawn_time_t ttl)
 {
-    if (list_is_empty(&queue->head) || ttl == queue->rival_ttl) {
+    if (ttl == queue->last_ttl) {
         queue->sole_ttl = ttl;
-    } else if (ttl != queue->sole_ttl) {
-        queue->rival_ttl = ttl;
     }
+    queue->last_ttl = ttl;
     return ttl == queue->sole_ttl;
 }
 
@@ -72,21 +71,22 @@ void enqueue(lawn_t *lawn, lawn_timer_t *timer, bool started)
 {
     const lawn_time_t now = lawn->now;
     const lawn_time_t remains = timer->deadline - now;
-    // By invariant 5 only a start may check at the deadline.
-    const lawn_time_t latest = started ? timer->deadline : timer->deadline - 1;
     unsigned c = class_of(remains);
     Queue *queue = &lawn->queues[c];
-    lawn_time_t check = started && has_sole_ttl(queue, remains)
-                            ? latest
-                            : spaced_check(queue, c, now);
+    // By invariant 5 only a start may check at the deadline.
+    const bool exact = started && has_sole_ttl(queue, remains);
+    const lawn_time_t latest =
+        exact ? timer->deadline
+              : earlier_of(now + class_floor(c), timer->deadline - 1);
+    lawn_time_t check = exact ? latest : spaced_check(queue, c, now);
     check = later_of(queue->last_check, earlier_of(check, latest));
     if (LAWN_UNLIKELY(check > latest)) {
-        // The queue already checks later than this timer may. By invariant 4
-        // the class below cannot: all of it is due before this timer.
+        // Behind timers with a later check. By invariant 4 those of the class
+        // below check before this one's deadline.
         queue = &lawn->queues[--c];
         check = spaced_check(queue, c, now);
     }
-    LAWN_ASSERT(check <= latest);
+    LAWN_ASSERT(check <= timer->deadline);
     const bool is_head = list_is_empty(&queue->head);
     timer->check = check;
     queue->last_check = check;

@@ -80,7 +80,7 @@ struct Queue {
     lawn_link_t head;
     lawn_time_t last_check; // no check in the queue is later
     lawn_time_t sole_ttl;   // starts with this TTL check at their deadline
-    lawn_time_t rival_ttl;  // the last start that had another
+    lawn_time_t last_ttl;   // of the latest start
 };
 
 // What remains below this goes to the tree: 2 us of a 2 GHz counter.

@@ -237,8 +237,31 @@ TEST_F(Timer, BudgetLimitsTheCallbacksOfOneAdvance)
     EXPECT_EQ(lawn_next(lawn_), LAWN_TIME_INFINITY);
 }
 
-// Ten thousand distinct TTLs of one class, started at once, come up spaced:
-// a poll moves a few, and max_moves bounds even the poll after a stall.
+// Ten thousand connections opened at once, each with a TTL of its own: their
+// checks are spaced, so no poll needs to move more than a few of them.
+TEST_F(Timer, HerdComesUpAFewAtATime)
+{
+    lawn_params_t params = {};
+    params.max_moves = 32;
+    lawn_t *lawn = nullptr;
+    ASSERT_EQ(lawn_create(&params, &lawn), LAWN_OK);
+    for (lawn_time_t i = 0; i < 10'000; ++i) {
+        lawn_timer_start(lawn, &probe().timer, 0, second + i * 10'007);
+    }
+    const lawn_time_t interval = 2300;
+    for (lawn_time_t now = 0; lawn_count(lawn) != 0; now += interval) {
+        ASSERT_LT(now, 2 * second);
+        lawn_advance(lawn, now, 0);
+    }
+    for (size_t i = 0; i < probes_.size(); ++i) {
+        const lawn_time_t deadline = second + i * 10'007;
+        ASSERT_EQ(probes_[i]->fired_at,
+                  Times{(deadline + interval - 1) / interval * interval});
+    }
+    lawn_destroy(lawn);
+}
+
+// After a stall all of them may have come up; max_moves bounds that pass too.
 TEST_F(Timer, MaxMovesBoundsAPass)
 {
     lawn_params_t params = {};
