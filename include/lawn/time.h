@@ -72,22 +72,28 @@ LAWN_API const char *lawn_clock_method_name(lawn_clock_method_t method);
 LAWN_API extern bool lawn_clock_is_counter;
 LAWN_API lawn_time_t lawn_clock_read(void);
 
+static inline bool lawn_clock_is_chosen_counter(void)
+{
+    return __builtin_expect(
+        __atomic_load_n(&lawn_clock_is_counter, __ATOMIC_RELAXED), 1);
+}
+
 /* The time now. Not ordered against other instructions (no fence): a reading
  * may be some tens of cycles off program order, never more. */
 static inline lawn_time_t lawn_get_time(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_expect(lawn_clock_is_counter, 1)) {
+    if (lawn_clock_is_chosen_counter()) {
         return __rdtsc();
     }
 #elif defined(__aarch64__)
-    if (__builtin_expect(lawn_clock_is_counter, 1)) {
+    if (lawn_clock_is_chosen_counter()) {
         uint64_t ticks;
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
         return ticks;
     }
 #elif defined(__riscv) && __riscv_xlen == 64
-    if (__builtin_expect(lawn_clock_is_counter, 1)) {
+    if (lawn_clock_is_chosen_counter()) {
         uint64_t ticks;
         __asm__ volatile("rdtime %0" : "=r"(ticks));
         return ticks;
