@@ -1,0 +1,264 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The two timers of a connection, and where their rules come from:
+//   - RTO, its backoff and its restarts: RFC 6298 (rto.h has the arithmetic);
+//     which round trips may be measured is Karn's rule, its section 3.
+//   - Peer timeout: the user timeout of TCP (RFC 793, 3.8; RFC 5482), counted
+//     from the oldest unacknowledged send.
+//   - Keepalive: RFC 1122, 4.2.3.6, with the idle time, interval and number of
+//     probes that TCP implementations have made of it.
+//
+// A connection is open while it has an engine. Calls on a closed one, dead ones
+// included, do nothing: a transport may still be draining its queues.
+//
+// Every op may free the connection, so each is called last, when the timer is
+// running again or both are stopped.
+
+#include "conn/rto.h"
+
+#include "clock/convert.h"
+#include "engine/engine.h"
+
+#include <lawn/conn.h>
+
+#include <limits.h>
+#include <stddef.h>
+
+using namespace lawn;
+
+namespace
+{
+
+lawn_conn_params_t defaults(double ticks_per_sec)
+{
+    lawn_conn_params_t params = {};
+    params.rto_initial = ticks_from(100, 1000, ticks_per_sec);
+    params.rto_min = ticks_from(1, 1000, ticks_per_sec);
+    params.rto_max = ticks_from(10, 1, ticks_per_sec);
+    params.backoff = 2;
+    params.peer_timeout = ticks_from(30, 1, ticks_per_sec);
+    params.keepalive_idle = ticks_from(5, 1, ticks_per_sec);
+    params.keepalive_interval = ticks_from(1, 1, ticks_per_sec);
+    params.keepalive_probes = 3;
+    params.keepalive_jitter = ticks_from(1, 1, ticks_per_sec);
+    return params;
+}
+
+bool params_are_valid(const lawn_conn_params_t &params)
+{
+    // A NaN or infinite factor fails here too.
+    const bool backs_off = params.backoff >= 1 && params.backoff <= __DBL_MAX__;
+    const bool has_rto = params.rto_fixed != 0 ||
+                         (params.rto_initial != 0 && params.rto_max != 0);
+    const bool can_probe =
+        params.keepalive_idle == 0 ||
+        (params.keepalive_probes != 0 && params.keepalive_interval != 0);
+    return backs_off && has_rto && params.rto_min <= params.rto_max &&
+           can_probe;
+}
+
+// A share of `jitter`, 0 and all of it included, that depends on the address
+// alone: the finaliser of splitmix64 (Steele, Lea, Flood 2014), scaled.
+lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
+{
+    uint64_t hash = reinterpret_cast<uintptr_t>(conn);
+    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
+    hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
+    hash ^= hash >> 31;
+    return static_cast<lawn_time_t>((uint128{jitter} + 1) * hash >> 64);
+}
+
+// Starts the retransmit timer: after the RTO, or when the peer timeout is over
+// if that comes first, so that it is found to be over at its very time.
+void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
+{
+    lawn_time_t ttl = conn->rto;
+    if (conn->params.peer_timeout != 0) {
+        const lawn_time_t end =
+            add_ticks(conn->unacked_since, conn->params.peer_timeout);
+        const lawn_time_t left = end > now ? end - now : 0;
+        ttl = left < ttl ? left : ttl;
+    }
+    lawn_timer_start(conn->engine->lawn, &conn->retransmit, now, ttl);
+}
+
+void received(lawn_conn_t *conn, lawn_time_t now)
+{
+    conn->probe = 0;
+    if (conn->idle != 0) {
+        lawn_timer_start(conn->engine->lawn, &conn->keepalive, now, conn->idle);
+    }
+}
+
+void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
+{
+    lawn_conn_close(conn);
+    if (conn->ops.dead) {
+        conn->ops.dead(conn, now, reason);
+    }
+}
+
+// A stall took all of the time in which the program should have made the first
+// retransmission and waited for the answer: a peer that could not be
+// heard is not dead. True at most once until something is acknowledged, so
+// that a program that always polls late still finds a dead peer.
+bool was_absent(const lawn_conn_t *conn)
+{
+    const lawn_time_t deadline = lawn_timer_deadline(&conn->retransmit);
+    return conn->attempt == 0 &&
+           add_ticks(deadline, conn->rto) <= conn->engine->stalled_at;
+}
+
+// RFC 6298, 5.4 to 5.6: retransmit, back off, restart. However many RTOs have
+// gone by, this is one attempt, and the next RTO counts from `now`.
+void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
+{
+    lawn_conn_t *const conn = reinterpret_cast<lawn_conn_t *>(
+        reinterpret_cast<char *>(timer) - offsetof(lawn_conn_t, retransmit));
+    const lawn_conn_params_t &params = conn->params;
+    if (params.peer_timeout != 0 &&
+        now >= add_ticks(conn->unacked_since, params.peer_timeout)) {
+        if (!was_absent(conn)) {
+            die(conn, now, LAWN_CONN_PEER_TIMEOUT);
+            return;
+        }
+        // One RTO from now; `now` is at least peer_timeout.
+        conn->unacked_since = add_ticks(now - params.peer_timeout, conn->rto);
+    }
+    if (params.max_retries != 0 && conn->attempt >= params.max_retries) {
+        die(conn, now, LAWN_CONN_RETRY_EXCEEDED);
+        return;
+    }
+    conn->attempt += conn->attempt != UINT_MAX;
+    if (params.rto_fixed == 0) {
+        conn->rto = rto_back_off(conn->rto, params.backoff, params.rto_max);
+    }
+    start_retransmit(conn, now);
+    if (conn->ops.retransmit) {
+        conn->ops.retransmit(conn, now, conn->attempt);
+    }
+}
+
+void keepalive_expired(lawn_timer_t *timer, lawn_time_t now)
+{
+    lawn_conn_t *const conn = reinterpret_cast<lawn_conn_t *>(
+        reinterpret_cast<char *>(timer) - offsetof(lawn_conn_t, keepalive));
+    if (conn->probe >= conn->params.keepalive_probes) {
+        die(conn, now, LAWN_CONN_KEEPALIVE);
+        return;
+    }
+    conn->probe++;
+    lawn_timer_start(conn->engine->lawn, timer, now,
+                     conn->params.keepalive_interval);
+    if (conn->ops.probe) {
+        conn->ops.probe(conn, now, conn->probe);
+    }
+}
+
+} // namespace
+
+const char *lawn_conn_reason_string(lawn_conn_reason_t reason)
+{
+    switch (reason) {
+    case LAWN_CONN_RETRY_EXCEEDED:
+        return "retry exceeded";
+    case LAWN_CONN_PEER_TIMEOUT:
+        return "peer timeout";
+    case LAWN_CONN_KEEPALIVE:
+        return "keepalive";
+    }
+    return "unknown reason";
+}
+
+void lawn_conn_params_init(lawn_conn_params_t *params)
+{
+    *params = defaults(lawn_time_sec_value());
+}
+
+lawn_status_t lawn_conn_open(lawn_engine_t *engine,
+                             const lawn_conn_params_t *params,
+                             const lawn_conn_ops_t *ops, lawn_conn_t *conn)
+{
+    if (!engine || !ops || !conn || (params && !params_are_valid(*params))) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    void *const context = conn->context;
+    *conn = {};
+    conn->context = context;
+    conn->engine = engine;
+    conn->params = params ? *params : defaults(engine->ticks_per_sec);
+    conn->ops = *ops;
+    const lawn_conn_params_t &own = conn->params;
+    conn->rto = own.rto_fixed != 0
+                    ? own.rto_fixed
+                    : rto_clamp(own.rto_initial, own.rto_min, own.rto_max);
+    lawn_timer_init(&conn->retransmit, retransmit_expired);
+    lawn_timer_init(&conn->keepalive, keepalive_expired);
+    if (own.keepalive_idle != 0) {
+        conn->idle = add_ticks(own.keepalive_idle,
+                               jitter_of(conn, own.keepalive_jitter));
+        received(conn, read_clock(engine));
+    }
+    return LAWN_OK;
+}
+
+void lawn_conn_close(lawn_conn_t *conn)
+{
+    if (!conn || !conn->engine) {
+        return;
+    }
+    lawn_timer_stop(conn->engine->lawn, &conn->retransmit);
+    lawn_timer_stop(conn->engine->lawn, &conn->keepalive);
+    conn->engine = nullptr;
+}
+
+void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
+{
+    // RFC 6298, 5.1. A timer that runs has an older send to watch.
+    if (conn->engine && !lawn_timer_is_active(&conn->retransmit)) {
+        conn->unacked_since = now;
+        start_retransmit(conn, now);
+    }
+}
+
+void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
+                      bool all_acked)
+{
+    if (!conn->engine) {
+        return;
+    }
+    received(conn, now);
+    conn->attempt = 0;
+    if (rtt != 0) {
+        const lawn_conn_params_t &params = conn->params;
+        const Rtt measured = rtt_update({conn->srtt, conn->rttvar}, rtt);
+        conn->srtt = measured.srtt;
+        conn->rttvar = measured.rttvar;
+        if (params.rto_fixed == 0) {
+            // The counter ticks far below a nanosecond, but a round trip is
+            // measured by a loop that polls: G is a microsecond.
+            conn->rto = rto_from_rtt(measured, conn->engine->usec,
+                                     params.rto_min, params.rto_max);
+        }
+    }
+    if (all_acked) {
+        lawn_timer_pause(conn->engine->lawn, &conn->retransmit); // 5.2
+    } else {
+        // 5.3. When the oldest send that is left was made is not known here;
+        // the peer has just shown that it lives.
+        conn->unacked_since = now;
+        start_retransmit(conn, now);
+    }
+}
+
+void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)
+{
+    if (conn->engine) {
+        received(conn, now);
+    }
+}
+
+lawn_time_t lawn_conn_rto(const lawn_conn_t *conn)
+{
+    return conn->rto;
+}

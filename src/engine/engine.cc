@@ -1,0 +1,250 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The pass: one reading of the clock, every source, then the timers. An idle
+// pass is the clock, a few stores and one call into the lawn; what is rare (a
+// stall, a removal) is one predicted branch until it happens.
+
+#include "engine/engine.h"
+
+#include "clock/convert.h"
+
+#include <limits.h>
+
+using namespace lawn;
+
+namespace
+{
+
+constexpr unsigned default_budget = 64;
+constexpr double default_stall_msec = 10;
+
+bool rate_is_valid(double ticks_per_sec)
+{
+    // NaN and infinity fail here too.
+    return ticks_per_sec >= 0 && ticks_per_sec <= __DBL_MAX__;
+}
+
+void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
+{
+    *engine = {};
+    engine->clock = params->clock;
+    engine->clock_arg = params->clock_arg;
+    engine->ticks_per_sec = params->ticks_per_sec != 0 ? params->ticks_per_sec
+                                                       : lawn_time_sec_value();
+    engine->usec = ticks_from(1, 1000000, engine->ticks_per_sec);
+    engine->budget = params->budget != 0 ? params->budget : default_budget;
+    engine->stall_threshold =
+        params->stall_threshold != 0
+            ? params->stall_threshold
+            : ticks_from(default_stall_msec, 1000, engine->ticks_per_sec);
+    // Nothing comes before the first pass, so it is never late.
+    engine->stall_at = LAWN_TIME_INFINITY;
+    engine->allocator = params->lawn.allocator;
+    engine->epoll_fd = -1;
+    engine->timer_fd = -1;
+    engine->armed = LAWN_TIME_INFINITY;
+    engine->now = read_clock(engine);
+}
+
+void free_source(lawn_engine_t *engine, lawn_source_t *source)
+{
+    (source->prev ? source->prev->next : engine->first) = source->next;
+    (source->next ? source->next->prev : engine->last) = source->prev;
+    release(engine->allocator, source);
+}
+
+void free_removed(lawn_engine_t *engine)
+{
+    engine->has_removed = false;
+    for (lawn_source_t *source = engine->first; source;) {
+        lawn_source_t *const next = source->next;
+        if (!source->poll) {
+            free_source(engine, source);
+        }
+        source = next;
+    }
+}
+
+// Polls up to `last`, the end of the list when the pass began: it is in the
+// list until the pass ends, and what was added since stands behind it.
+uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
+{
+    uint64_t work = 0;
+    const lawn_source_t *source = engine->first;
+    for (;;) {
+        if (LAWN_LIKELY(source->poll != nullptr)) {
+            work += source->poll(source->arg);
+        }
+        if (source == last) {
+            return work;
+        }
+        source = source->next;
+    }
+}
+
+void count_stall(lawn_engine_t *engine, lawn_time_t now)
+{
+    // Not `now - engine->now`: after a sleep the gap counts from its end.
+    const lawn_time_t gap = now - (engine->stall_at - engine->stall_threshold);
+    engine->stats.stalls++;
+    engine->stalled_at = now;
+    if (gap > engine->stats.worst_stall) {
+        engine->stats.worst_stall = gap;
+    }
+}
+
+} // namespace
+
+lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
+                                 lawn_engine_t **engine_p)
+{
+    static const lawn_engine_params_t defaults = {};
+    params = params ? params : &defaults;
+    const lawn_allocator_t &allocator = params->lawn.allocator;
+    if (!engine_p || !allocator_is_valid(allocator) ||
+        !rate_is_valid(params->ticks_per_sec)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_engine_t *const engine =
+        static_cast<lawn_engine_t *>(allocate(allocator, sizeof(*engine)));
+    if (!engine) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    configure(engine, params);
+    const lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
+    if (status != LAWN_OK) {
+        release(allocator, engine);
+        return status;
+    }
+    *engine_p = engine;
+    return LAWN_OK;
+}
+
+void lawn_engine_destroy(lawn_engine_t *engine)
+{
+    if (!engine) {
+        return;
+    }
+    LAWN_ASSERT(!engine->in_pass);
+    if (engine->in_pass) {
+        return;
+    }
+    close_sleep(engine);
+    while (engine->first) {
+        free_source(engine, engine->first);
+    }
+    lawn_destroy(engine->lawn);
+    const lawn_allocator_t allocator = engine->allocator;
+    release(allocator, engine);
+}
+
+lawn_status_t lawn_engine_add(lawn_engine_t *engine, lawn_poll_fn_t poll,
+                              void *arg, int fd, lawn_source_t **source_p)
+{
+    if (!engine || !poll || fd < -1) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_source_t *const source = static_cast<lawn_source_t *>(
+        allocate(engine->allocator, sizeof(*source)));
+    if (!source) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    if (fd >= 0) {
+        const lawn_status_t status = watch(engine, fd);
+        if (status != LAWN_OK) {
+            release(engine->allocator, source);
+            return status;
+        }
+    }
+    *source = {nullptr, engine->last, poll, arg, fd};
+    (engine->last ? engine->last->next : engine->first) = source;
+    engine->last = source;
+    if (source_p) {
+        *source_p = source;
+    }
+    return LAWN_OK;
+}
+
+void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
+{
+    LAWN_ASSERT(source->poll);
+    if (!source->poll) {
+        return; // removed twice in one pass
+    }
+    source->poll = nullptr;
+    if (source->fd >= 0) {
+        unwatch(engine, source);
+    }
+    if (engine->in_pass) {
+        engine->has_removed = true;
+    } else {
+        free_source(engine, source);
+    }
+}
+
+unsigned lawn_engine_progress(lawn_engine_t *engine)
+{
+    LAWN_ASSERT(!engine->in_pass);
+    if (LAWN_UNLIKELY(engine->in_pass)) {
+        return 0;
+    }
+    const lawn_time_t now = read_clock(engine);
+    const bool is_late = now >= engine->stall_at;
+    engine->in_pass = true;
+    engine->now = now;
+    engine->stats.passes++;
+    if (LAWN_UNLIKELY(is_late)) {
+        count_stall(engine, now);
+    }
+    engine->stall_at = add_ticks(now, engine->stall_threshold);
+
+    uint64_t work = 0;
+    const lawn_source_t *const last = engine->last;
+    if (last) {
+        work = poll_sources(engine, last);
+        if (LAWN_UNLIKELY(is_late)) {
+            work += poll_sources(engine, last);
+        }
+    }
+    const unsigned fired = lawn_advance(engine->lawn, now, engine->budget);
+    engine->stats.fired += fired;
+    work += fired;
+
+    engine->in_pass = false;
+    if (LAWN_UNLIKELY(engine->has_removed)) {
+        free_removed(engine);
+    }
+    return LAWN_LIKELY(work <= UINT_MAX) ? static_cast<unsigned>(work)
+                                         : UINT_MAX;
+}
+
+lawn_time_t lawn_engine_now(const lawn_engine_t *engine)
+{
+    return engine->now;
+}
+
+lawn_t *lawn_engine_lawn(lawn_engine_t *engine)
+{
+    return engine->lawn;
+}
+
+void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
+                       lawn_time_t ttl)
+{
+    lawn_timer_start(engine->lawn, timer, read_clock(engine), ttl);
+}
+
+bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer)
+{
+    return lawn_timer_stop(engine->lawn, timer);
+}
+
+lawn_time_t lawn_engine_next(const lawn_engine_t *engine)
+{
+    return lawn_next(engine->lawn);
+}
+
+void lawn_engine_query(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
+{
+    *stats = engine->stats;
+}

@@ -1,0 +1,78 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The structures behind lawn_engine_t and lawn_source_t, and the border
+// between the pass (engine.cc) and sleeping (sleep.cc): a program that never
+// blocks never reaches the second.
+
+#ifndef LAWN_SRC_ENGINE_ENGINE_H
+#define LAWN_SRC_ENGINE_ENGINE_H
+
+#include "base/base.h"
+
+#include <lawn/engine.h>
+
+// A source removed inside a pass loses its `poll` at once, and its place in
+// the list and its memory when the pass has ended: whoever walks the list may
+// go on from where it is.
+struct lawn_source {
+    lawn_source_t *next;
+    lawn_source_t *prev;
+    lawn_poll_fn_t poll; // NULL: removed
+    void *arg;
+    int fd;
+};
+
+struct lawn_engine {
+    // What every pass touches.
+    lawn_clock_fn_t clock;
+    void *clock_arg;
+    lawn_time_t now;
+    lawn_time_t stall_at; // a pass from here on is late
+    lawn_time_t stall_threshold;
+    lawn_t *lawn;
+    lawn_source_t *first;
+    lawn_source_t *last;
+    unsigned budget;
+    bool in_pass;
+    bool has_removed; // sources to free when the pass has ended
+    lawn_engine_stats_t stats;
+
+    lawn_time_t stalled_at; // the latest pass that was late; 0: none
+    double ticks_per_sec;
+    lawn_time_t usec; // the ticks of a microsecond, rounded up
+    lawn_allocator_t allocator;
+
+    // Sleeping; -1 until something needs it.
+    int epoll_fd;
+    int timer_fd;
+    lawn_time_t armed; // what timer_fd is set to; INFINITY: nothing
+};
+
+namespace lawn
+{
+
+inline lawn_time_t add_ticks(lawn_time_t time, lawn_time_t span)
+{
+    return span > LAWN_TIME_INFINITY - time ? LAWN_TIME_INFINITY : time + span;
+}
+
+// The clock, held at the latest pass when it goes back.
+inline lawn_time_t read_clock(const lawn_engine_t *engine)
+{
+    const lawn_time_t now =
+        engine->clock ? engine->clock(engine->clock_arg) : lawn_get_time();
+    return now > engine->now ? now : engine->now;
+}
+
+// Lets `fd` wake a sleeping engine. IO, with errno.
+lawn_status_t watch(lawn_engine_t *engine, int fd);
+
+// Undoes watch() for a source that is leaving, unless another shares its fd.
+void unwatch(lawn_engine_t *engine, const lawn_source_t *source);
+
+// Closes what sleeping has opened.
+void close_sleep(lawn_engine_t *engine);
+
+} // namespace lawn
+
+#endif

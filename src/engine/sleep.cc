@@ -1,0 +1,239 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sleeping: one epoll descriptor over the sources' fds and a timerfd, since
+// the timeout of epoll_wait() counts milliseconds and a timerfd nanoseconds.
+//
+// The timerfd is set only when the deadline to wait for has changed or it has
+// run out, and setting it also ends its readability: no pass pays for it, and
+// it is never read.
+//
+// A sleep is no stall. Until the next pass, `stall_at` counts from the time up
+// to which the program may be away: the deadline that was armed, and after
+// lawn_engine_wait() its return if that came before. A program that was
+// stopped while it slept is late for that deadline, and so its pass is a
+// stall; one that a source woke before it, and was stopped before its own
+// poll() returned, cannot be told from a sleeper.
+
+#include "engine/engine.h"
+
+#include "clock/convert.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+using namespace lawn;
+
+namespace
+{
+
+// What an event of the epoll descriptor is about.
+enum Event : uint64_t { timer_event, source_event };
+
+constexpr uint64_t nsec_per_sec = 1000000000;
+
+// Far deadlines are waited for in steps, so that no 64-bit value overflows
+// what the kernel takes: it wakes, finds nothing due, and sleeps again.
+constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
+
+lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
+{
+    return a < b ? a : b;
+}
+
+lawn_status_t add_fd(int epoll_fd, int fd, Event event)
+{
+    epoll_event events = {};
+    events.events = EPOLLIN;
+    events.data.u64 = event;
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &events) == 0 ? LAWN_OK
+                                                                : LAWN_ERR_IO;
+}
+
+lawn_status_t open_sleep(lawn_engine_t *engine)
+{
+    if (LAWN_LIKELY(engine->epoll_fd >= 0)) {
+        return LAWN_OK;
+    }
+    const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    const int timer_fd =
+        timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (epoll_fd >= 0 && timer_fd >= 0 &&
+        add_fd(epoll_fd, timer_fd, timer_event) == LAWN_OK) {
+        engine->epoll_fd = epoll_fd;
+        engine->timer_fd = timer_fd;
+        return LAWN_OK;
+    }
+    const int error = errno;
+    if (epoll_fd >= 0) {
+        close(epoll_fd);
+    }
+    if (timer_fd >= 0) {
+        close(timer_fd);
+    }
+    errno = error;
+    return LAWN_ERR_IO;
+}
+
+// Never less than the ticks, so that the sleeper is not early.
+uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
+{
+    const double nsec = ticks_to(ticks, nsec_per_sec, engine->ticks_per_sec);
+    return nsec < static_cast<double>(longest_nsec)
+               ? static_cast<uint64_t>(nsec) + 1
+               : longest_nsec;
+}
+
+// BUSY when there is work. `expired_p`: the timerfd has run out.
+lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
+{
+    if (lawn_next(engine->lawn) <= now) {
+        return LAWN_ERR_BUSY;
+    }
+    if (open_sleep(engine) != LAWN_OK) {
+        return LAWN_ERR_IO;
+    }
+    // One is the timerfd, so two tell whether there is another.
+    epoll_event events[2];
+    const int count = epoll_wait(engine->epoll_fd, events, 2, 0);
+    if (count < 0) {
+        return LAWN_ERR_IO;
+    }
+    *expired_p = false;
+    for (int i = 0; i < count; ++i) {
+        if (events[i].data.u64 != timer_event) {
+            return LAWN_ERR_BUSY;
+        }
+        *expired_p = true;
+    }
+    return LAWN_OK;
+}
+
+lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
+                        lawn_time_t until, bool expired)
+{
+    if (until != engine->armed || expired) {
+        itimerspec spec = {};
+        if (until != LAWN_TIME_INFINITY) {
+            const uint64_t nsec = nsec_of(engine, until - now);
+            spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
+            spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
+        }
+        if (timerfd_settime(engine->timer_fd, 0, &spec, nullptr) != 0) {
+            return LAWN_ERR_IO;
+        }
+        engine->armed = until;
+    }
+    engine->stall_at = add_ticks(until, engine->stall_threshold);
+    return LAWN_OK;
+}
+
+// Blocks until the timerfd has run out (TIMED_OUT), a source is ready or a
+// signal has come (OK).
+lawn_status_t block(const lawn_engine_t *engine)
+{
+    epoll_event events[2];
+    const int count = epoll_wait(engine->epoll_fd, events, 2, -1);
+    if (count < 0) {
+        return errno == EINTR ? LAWN_OK : LAWN_ERR_IO;
+    }
+    for (int i = 0; i < count; ++i) {
+        if (events[i].data.u64 != timer_event) {
+            return LAWN_OK;
+        }
+    }
+    return LAWN_ERR_TIMED_OUT;
+}
+
+} // namespace
+
+lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
+{
+    if (open_sleep(engine) != LAWN_OK) {
+        return LAWN_ERR_IO;
+    }
+    const lawn_status_t status = add_fd(engine->epoll_fd, fd, source_event);
+    // Sources may share an fd, as completion queues share a channel.
+    return status != LAWN_OK && errno == EEXIST ? LAWN_OK : status;
+}
+
+void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
+{
+    for (const lawn_source_t *i = engine->first; i; i = i->next) {
+        if (i->poll && i->fd == source->fd) {
+            return;
+        }
+    }
+    // Fails when the fd was closed before; then it is out already.
+    epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, source->fd, nullptr);
+}
+
+void lawn::close_sleep(lawn_engine_t *engine)
+{
+    if (engine->epoll_fd >= 0) {
+        close(engine->epoll_fd);
+        close(engine->timer_fd);
+    }
+}
+
+lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
+{
+    if (!engine || engine->in_pass) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    const lawn_time_t now = read_clock(engine);
+    bool expired;
+    const lawn_status_t status = look(engine, now, &expired);
+    return status == LAWN_OK
+               ? set_timer(engine, now, lawn_next(engine->lawn), expired)
+               : status;
+}
+
+int lawn_engine_fd(lawn_engine_t *engine)
+{
+    return open_sleep(engine) == LAWN_OK ? engine->epoll_fd : -1;
+}
+
+lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
+{
+    if (!engine || engine->in_pass) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_time_t now = read_clock(engine);
+    const lawn_time_t limit = add_ticks(now, max_wait);
+    const lawn_time_t next = lawn_next(engine->lawn);
+    const lawn_time_t until = earlier_of(next, limit);
+    for (;;) {
+        bool expired;
+        lawn_status_t status = look(engine, now, &expired);
+        if (status != LAWN_OK) {
+            return status == LAWN_ERR_BUSY ? LAWN_OK : status;
+        }
+        if (limit <= now) {
+            return LAWN_ERR_TIMED_OUT;
+        }
+        status = set_timer(engine, now, until, expired);
+        if (status != LAWN_OK) {
+            return status;
+        }
+        status = block(engine);
+        if (status == LAWN_ERR_IO) {
+            return status;
+        }
+        const lawn_time_t slept_from = now;
+        now = read_clock(engine);
+        engine->stall_at =
+            add_ticks(earlier_of(now, until), engine->stall_threshold);
+        if (status == LAWN_OK || next <= limit) {
+            return LAWN_OK;
+        }
+        if (now >= limit || now == slept_from) {
+            return LAWN_ERR_TIMED_OUT;
+        }
+        // A step of a long wait has ended, or the kernel's clock is a little
+        // faster than the engine's: wait for the rest. A clock that stands
+        // still (virtual time) never gets here.
+    }
+}
