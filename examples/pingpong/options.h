@@ -1,0 +1,51 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The command line of the ping-pongs, and the one way in which they complain.
+ */
+#ifndef PINGPONG_OPTIONS_H
+#define PINGPONG_OPTIONS_H
+
+#include <lawn/conn.h>
+
+/* What main() returns. */
+enum {
+    EXIT_DELIVERED = 0,
+    EXIT_FAILED = 1,   /* at run time: no device, no server, ... */
+    EXIT_USAGE = 2,    /* the command line makes no sense */
+    EXIT_DEAD = 3,     /* the peer was declared dead */
+    EXIT_VIOLATED = 4, /* delivery not exactly once, or a timer fired early */
+    EXIT_TIMEOUT = 5   /* --timeout */
+};
+
+/* Times are ticks. */
+typedef struct {
+    const char *host; /* NULL: be the server */
+    const char *device;
+    uint32_t ib_port;
+    uint32_t gid_index;
+    bool is_rc;
+    bool oneway;
+    bool quiet;
+    uint32_t iters;
+    uint32_t size;
+    uint32_t connections;
+    uint32_t port;
+    uint64_t seed;
+    double drop; /* share, 0 <= drop < 1 */
+    lawn_time_t wait;
+    lawn_time_t timeout; /* 0: none */
+    lawn_conn_params_t timers;
+} options_t;
+
+typedef enum { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_BAD } options_result_t;
+
+/* Reads the command line. OPTIONS_HELP: it was asked for and is printed;
+ * OPTIONS_BAD: one line has been printed on stderr. */
+options_result_t options_parse(int argc, char **argv, options_t *options);
+
+/* One line on stderr, behind the name of the program. */
+extern const char *program_name;
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

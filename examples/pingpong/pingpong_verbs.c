@@ -1,0 +1,203 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * A ping-pong over libibverbs whose losses, stalls and dead peers are found by
+ * Lawn's timers. This file only wires the parts together:
+ *
+ *     options -> verbs (device, queue pair) -> exchange (the peer's address)
+ *             -> engine -> session (connections) -> progress until it is over
+ *
+ * The loop at the heart of it is one call, lawn_engine_progress(): it reads
+ * the clock, polls the completion queue, and expires timers. A program that
+ * has a loop already calls lawn_engine_progress() from there.
+ */
+#include "exchange.h"
+#include "options.h"
+#include "session.h"
+#include "summary.h"
+#include "verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+typedef struct {
+    options_t options;
+    lawn_time_t started;
+    lawn_time_t deadline;
+    verbs_t *verbs;
+    lawn_engine_t *engine;
+    session_t *session;
+    lawn_timer_t timeout;
+    bool timed_out;
+} program_t;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    interrupted = number;
+}
+
+/* Without SA_RESTART: a signal ends the exchange's waits, too. */
+static void catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* --timeout is a timer like any other. */
+static void on_timeout(lawn_timer_t *timer, lawn_time_t now)
+{
+    program_t *p = (program_t *)((char *)timer - offsetof(program_t, timeout));
+    (void)now;
+    p->timed_out = true;
+}
+
+/* Swaps addresses with the peer. The number of the run is made of both sides'
+ * random numbers, so that no datagram of an earlier run, of either, fits. */
+static bool meet_peer(program_t *p, uint64_t *run_p)
+{
+    exchange_t exchange = {
+        .options = &p->options,
+        .deadline = p->deadline,
+        .interrupted = &interrupted,
+        .fd = -1,
+    };
+    exchange_side_t own;
+    exchange_side_t peer;
+    verbs_address(p->verbs, own.address);
+    if (getrandom(&own.nonce, sizeof(own.nonce), 0) !=
+        (ssize_t)sizeof(own.nonce)) {
+        own.nonce = lawn_get_time();
+    }
+    bool met =
+        exchange_open(&exchange) && exchange_swap(&exchange, &own, &peer) &&
+        verbs_connect(p->verbs, peer.address) && exchange_barrier(&exchange);
+    exchange_close(&exchange);
+    *run_p = met ? own.nonce ^ peer.nonce : 0;
+    return met;
+}
+
+static lawn_time_t longest_linger(const options_t *options)
+{
+    lawn_time_t linger = 10 * options->timers.rto_initial;
+    lawn_time_t least = lawn_time_from_msec(500);
+    lawn_time_t most = lawn_time_from_sec(5);
+    return linger < least ? least : linger > most ? most : linger;
+}
+
+static bool make_session(program_t *p, uint64_t run)
+{
+    const options_t *options = &p->options;
+    bool is_client = options->host != NULL;
+    session_config_t config = {
+        .is_client = is_client,
+        .oneway = options->oneway,
+        .connections = options->connections,
+        .iters = options->iters,
+        .size = options->size,
+        .window = verbs_window(p->verbs),
+        .run = run,
+        .drop = options->drop,
+        /* The two sides are to lose different datagrams. */
+        .seed = is_client ? options->seed : ~options->seed,
+        .linger = longest_linger(options),
+        .timers = options->timers,
+    };
+    session_transport_t transport = verbs_transport(p->verbs);
+    lawn_status_t status = session_create(&config, &transport, &p->session);
+    if (status == LAWN_OK) {
+        status = lawn_engine_create(NULL, &p->engine);
+    }
+    if (status != LAWN_OK) {
+        complain("cannot set up %u connections: %s",
+                 (unsigned)options->connections, lawn_status_string(status));
+        return false;
+    }
+    return verbs_attach(p->verbs, p->engine, p->session);
+}
+
+static int run(program_t *p)
+{
+    lawn_status_t status = session_start(p->session, p->engine);
+    if (status != LAWN_OK) {
+        complain("cannot open connections: %s", lawn_status_string(status));
+        return EXIT_FAILED;
+    }
+    lawn_time_t now = lawn_get_time();
+    lawn_timer_init(&p->timeout, on_timeout);
+    if (p->options.timeout) {
+        lawn_engine_start(p->engine, &p->timeout,
+                          p->deadline > now ? p->deadline - now : 0);
+    }
+    while (!session_is_over(p->session) && !verbs_has_failed(p->verbs) &&
+           !p->timed_out && !interrupted) {
+        lawn_engine_progress(p->engine);
+    }
+    lawn_engine_stop(p->engine, &p->timeout);
+    if (verbs_has_failed(p->verbs)) {
+        session_fail(p->session);
+    }
+    summary_t summary = {
+        .mode = p->options.is_rc ? "rc" : "ud",
+        .session = p->session,
+        .engine = p->engine,
+        .elapsed = lawn_get_time() - now,
+    };
+    summary_print(&summary);
+    if (session_is_violated(p->session)) {
+        return EXIT_VIOLATED;
+    }
+    if (session_is_over(p->session)) {
+        return session_is_complete(p->session) ? EXIT_DELIVERED : EXIT_DEAD;
+    }
+    return EXIT_TIMEOUT;
+}
+
+static int set_up_and_run(program_t *p)
+{
+    uint64_t number;
+    p->verbs = verbs_open(&p->options);
+    if (!p->verbs || !meet_peer(p, &number) || !make_session(p, number)) {
+        return lawn_get_time() >= p->deadline ? EXIT_TIMEOUT : EXIT_FAILED;
+    }
+    if (!p->options.quiet) {
+        printf("connected: %s on %s\n", p->options.host ? "client" : "server",
+               verbs_name(p->verbs));
+    }
+    return run(p);
+}
+
+int main(int argc, char **argv)
+{
+    static program_t program;
+    program_t *p = &program;
+    program_name = "pingpong_verbs";
+    /* By line also into a pipe: who waits for a line must see it. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    switch (options_parse(argc, argv, &p->options)) {
+    case OPTIONS_HELP:
+        return EXIT_DELIVERED;
+    case OPTIONS_BAD:
+        return EXIT_USAGE;
+    case OPTIONS_RUN:
+        break;
+    }
+    catch_signals();
+    p->started = lawn_get_time();
+    p->deadline = p->options.timeout ? p->started + p->options.timeout
+                                     : LAWN_TIME_INFINITY;
+    int result = set_up_and_run(p);
+    session_destroy(p->session);
+    verbs_close(p->verbs);
+    lawn_engine_destroy(p->engine);
+    if (result == EXIT_TIMEOUT && !interrupted) {
+        complain("not done within --timeout");
+    }
+    bool is_done = result == EXIT_DELIVERED || result == EXIT_VIOLATED;
+    return interrupted && !is_done ? 128 + interrupted : result;
+}

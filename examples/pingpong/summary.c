@@ -1,0 +1,119 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The summary, from the counters of the session and those of the engine.
+ */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void line(const char *name, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void line(const char *name, const char *format, ...)
+{
+    char value[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof(value), format, arguments);
+    va_end(arguments);
+    printf("%-30s%s\n", name, value);
+}
+
+static void count(const char *name, uint64_t value)
+{
+    line(name, "%" PRIu64, value);
+}
+
+static void milliseconds(const char *name, lawn_time_t ticks)
+{
+    line(name, "%.3f ms", lawn_time_to_msec(ticks));
+}
+
+static void seconds(const char *name, lawn_time_t ticks)
+{
+    line(name, "%.3f s", lawn_time_to_sec(ticks));
+}
+
+static void print_deliveries(const session_stats_t *stats)
+{
+    if (stats->gaps || stats->repeats || stats->corrupt) {
+        line("delivered",
+             "%" PRIu64 " of %" PRIu64 ", VIOLATED: %" PRIu64 " gaps, %" PRIu64
+             " repeated, %" PRIu64 " corrupt",
+             stats->delivered, stats->expected, stats->gaps, stats->repeats,
+             stats->corrupt);
+    } else {
+        line("delivered", "%" PRIu64 " of %" PRIu64 ", in order, exactly once",
+             stats->delivered, stats->expected);
+    }
+}
+
+static void print_deaths(const session_stats_t *stats,
+                         const lawn_conn_params_t *timers)
+{
+    if (stats->dead == 0) {
+        return;
+    }
+    count("dead by keepalive", stats->dead_by[LAWN_CONN_KEEPALIVE]);
+    count("dead by peer timeout", stats->dead_by[LAWN_CONN_PEER_TIMEOUT]);
+    count("dead by retry exceeded", stats->dead_by[LAWN_CONN_RETRY_EXCEEDED]);
+    count("dead by transport", stats->dead_by[0]);
+    /* Counted from the last datagram that the connection received. */
+    seconds("death found min", stats->silence.min);
+    seconds("death found median", histogram_quantile(&stats->silence, 0.5));
+    seconds("death found max", stats->silence.max);
+    if (timers->keepalive_idle) {
+        seconds("idle+jitter+interval*probes",
+                timers->keepalive_idle + timers->keepalive_jitter +
+                    timers->keepalive_interval * timers->keepalive_probes);
+    }
+}
+
+static void print_times(const session_stats_t *stats,
+                        const lawn_engine_stats_t *engine)
+{
+    milliseconds("rtt p50", histogram_quantile(&stats->rtt, 0.5));
+    milliseconds("rtt p99", histogram_quantile(&stats->rtt, 0.99));
+    milliseconds("rtt max", stats->rtt.max);
+    milliseconds("lateness p50", histogram_quantile(&stats->lateness, 0.5));
+    milliseconds("lateness p99", histogram_quantile(&stats->lateness, 0.99));
+    milliseconds("lateness max", stats->lateness.max);
+    count("early firings", stats->early);
+    count("stalls", engine->stalls);
+    seconds("worst stall", engine->worst_stall);
+}
+
+void summary_print(const summary_t *summary)
+{
+    const session_config_t *config = session_config(summary->session);
+    const session_stats_t *stats = session_stats(summary->session);
+    lawn_engine_stats_t engine;
+    lawn_engine_query(summary->engine, &engine);
+
+    line("mode",
+         "%s%s %s, %" PRIu32 " connections, %" PRIu32 " messages %s, %" PRIu32
+         " bytes",
+         summary->mode, config->oneway ? " oneway" : "",
+         config->is_client ? "client" : "server", config->connections,
+         config->iters, config->oneway ? "one way" : "each way", config->size);
+    print_deliveries(stats);
+    count("losses injected", stats->dropped);
+    count("retransmissions", stats->retransmissions);
+    count("spurious", stats->spurious);
+    count("duplicates received", stats->duplicates);
+    count("malformed ignored", stats->malformed);
+    count("foreign ignored", stats->foreign);
+    count("probes sent", stats->probes_sent);
+    count("probes answered", stats->probes_answered);
+    print_times(stats, &engine);
+    count("retransmission burst", stats->burst);
+    count("max per connection on resume", stats->resume_max);
+    line("dead connections", "%" PRIu32 " of %" PRIu32, stats->dead,
+         config->connections);
+    print_deaths(stats, &config->timers);
+    count("timers fired", engine.fired);
+    seconds("elapsed", summary->elapsed);
+}

@@ -1,0 +1,22 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run prints at its end: one `name   value` to the line, under names
+ * that stay, since scripts read them too.
+ */
+#ifndef PINGPONG_SUMMARY_H
+#define PINGPONG_SUMMARY_H
+
+#include "session.h"
+
+typedef struct {
+    const char *mode; /* "ud", ... */
+    const session_t *session;
+    const lawn_engine_t *engine;
+    lawn_time_t elapsed;
+} summary_t;
+
+/* Prints to stdout. */
+void summary_print(const summary_t *summary);
+
+#endif

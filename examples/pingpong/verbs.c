@@ -1,0 +1,222 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The data path, and where Lawn meets it. The engine calls poll_cq() once per
+ * pass, before it expires timers, and twice after a stall. poll_cq() drains
+ * the completion queue: a process that slept for seconds finds all the ACKs
+ * that came meanwhile, and each stops its timer, before any timer may conclude
+ * that they did not come. Taking a fixed number of completions per pass would
+ * not do.
+ *
+ * Then poll_cq() lets the session send. Sends never wait: when the send queue
+ * is full, buffer() says so, and the session tries again in the next pass.
+ * Only one send in a quarter of the queue is signaled, and its completion
+ * frees all before it.
+ */
+#include "verbs_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* How often the kernel is asked for asynchronous events: it takes a system
+ * call, and none of them is news that milliseconds matter for. */
+#define EVENT_PERIOD_MS 10
+#define RECOVERY_PERIOD_MS 100
+
+/* The queue pair is in error. UD needs no peer to come back, and has lost no
+ * more than datagrams, which the retransmit timers repair; RC has lost its
+ * connection. */
+static void queue_pair_failed(verbs_t *v, const char *what, const char *why)
+{
+    if (v->broken || v->failed) {
+        return;
+    }
+    if (v->is_ud) {
+        v->broken = true;
+        lawn_timer_start(lawn_engine_lawn(v->engine), &v->recovery,
+                         lawn_engine_now(v->engine),
+                         lawn_time_from_msec(RECOVERY_PERIOD_MS));
+    } else {
+        v->failed = true;
+    }
+    /* Once per outage, and not for a peer that left when all was done. */
+    if (!v->complained && !session_is_complete(v->session)) {
+        v->complained = true;
+        complain("%s failed: %s%s", what, why,
+                 v->is_ud ? "; the queue pair is reset until it works" : "");
+    }
+}
+
+static void *buffer(void *arg)
+{
+    verbs_t *v = arg;
+    if (v->broken || v->failed ||
+        v->sends_posted - v->sends_completed == v->send_depth) {
+        return NULL;
+    }
+    return send_slot(v, v->sends_posted % v->send_depth);
+}
+
+static void send_datagram(void *arg, size_t length)
+{
+    verbs_t *v = arg;
+    struct ibv_sge sge;
+    struct ibv_send_wr wr;
+    struct ibv_send_wr *bad;
+    memset(&wr, 0, sizeof(wr));
+    sge.addr = (uintptr_t)send_slot(v, v->sends_posted % v->send_depth);
+    sge.length = (uint32_t)length;
+    sge.lkey = v->mr->lkey;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    if (v->is_ud) {
+        wr.wr.ud.ah = v->ah;
+        wr.wr.ud.remote_qpn = v->peer_qpn;
+        wr.wr.ud.remote_qkey = VERBS_UD_QKEY;
+    }
+    ++v->sends_posted;
+    wr.wr_id = v->sends_posted | SEND_BIT;
+    if (v->sends_posted % (v->send_depth / 4) == 0) {
+        wr.send_flags = IBV_SEND_SIGNALED;
+    }
+    int error = ibv_post_send(v->qp, &wr, &bad);
+    if (error) {
+        queue_pair_failed(v, "post send", strerror(error));
+    }
+}
+
+session_transport_t verbs_transport(verbs_t *v)
+{
+    session_transport_t transport = {
+        .buffer = buffer,
+        .send = send_datagram,
+        .arg = v,
+        .reliable = !v->is_ud,
+    };
+    return transport;
+}
+
+static void received(verbs_t *v, const struct ibv_wc *wc)
+{
+    const uint8_t *datagram = recv_slot(v, wc->wr_id);
+    size_t length = wc->byte_len;
+    v->complained = false;
+    if (v->is_ud) {
+        if (length < GRH_SIZE || wc->src_qp != v->peer_qpn) {
+            session_count_foreign(v->session);
+            return;
+        }
+        datagram += GRH_SIZE;
+        length -= GRH_SIZE;
+    }
+    session_receive(v->session, datagram, length);
+}
+
+static void completed(verbs_t *v, const struct ibv_wc *wc)
+{
+    bool is_send = (wc->wr_id & SEND_BIT) != 0;
+    if (wc->status != IBV_WC_SUCCESS) {
+        queue_pair_failed(v, is_send ? "send" : "receive",
+                          ibv_wc_status_str(wc->status));
+    } else if (is_send) {
+        v->sends_completed = wc->wr_id & ~SEND_BIT;
+    } else {
+        received(v, wc);
+        verbs_return_slot(v, wc->wr_id);
+    }
+}
+
+/* A source of the engine. At most one queue's worth of completions, so that a
+ * fast peer cannot keep a pass from ending. */
+static unsigned poll_cq(void *arg)
+{
+    verbs_t *v = arg;
+    struct ibv_wc wc[BATCH];
+    unsigned total = 0;
+    int taken;
+    do {
+        taken = ibv_poll_cq(v->cq, (int)BATCH, wc);
+        for (int i = 0; i < taken; ++i) {
+            completed(v, &wc[i]);
+        }
+        if (!v->broken && !v->failed && !verbs_post_returned(v)) {
+            queue_pair_failed(v, "post receive", strerror(errno));
+        }
+        v->returned = 0;
+        total += taken > 0 ? (unsigned)taken : 0;
+    } while (taken == (int)BATCH && total < v->recv_depth + v->send_depth);
+    session_flush(v->session);
+    return total;
+}
+
+/* Brings a UD queue pair back from its error. Completions of its former life
+ * are thrown away first: their slots are posted anew. */
+static void recover(lawn_timer_t *timer, lawn_time_t now)
+{
+    verbs_t *v = (verbs_t *)((char *)timer - offsetof(verbs_t, recovery));
+    struct ibv_wc wc[BATCH];
+    (void)now;
+    bool is_back = verbs_qp_reset(v);
+    while (ibv_poll_cq(v->cq, (int)BATCH, wc) > 0) {
+    }
+    if (!is_back || !verbs_qp_init(v) || !verbs_post_all(v) ||
+        !verbs_qp_connect(v, NULL)) {
+        v->failed = true;
+        complain("cannot reset the queue pair: %s", strerror(errno));
+        return;
+    }
+    v->sends_posted = 0;
+    v->sends_completed = 0;
+    v->broken = false;
+}
+
+/* A source of the engine, too. Its fd would wake a program that sleeps on
+ * lawn_engine_fd(); one that polls goes by the engine's time, and reads no
+ * clock for that. */
+static unsigned poll_events(void *arg)
+{
+    verbs_t *v = arg;
+    lawn_time_t now = lawn_engine_now(v->engine);
+    if (now < v->events_due) {
+        return 0;
+    }
+    v->events_due = now + lawn_time_from_msec(EVENT_PERIOD_MS);
+    unsigned total = 0;
+    struct ibv_async_event event;
+    while (ibv_get_async_event(v->context, &event) == 0) {
+        ++total;
+        if (event.event_type == IBV_EVENT_DEVICE_FATAL) {
+            v->failed = true;
+        }
+        if (event.event_type != IBV_EVENT_COMM_EST) {
+            complain("asynchronous event: %s",
+                     ibv_event_type_str(event.event_type));
+        }
+        ibv_ack_async_event(&event);
+    }
+    return total;
+}
+
+bool verbs_attach(verbs_t *v, lawn_engine_t *engine, session_t *session)
+{
+    v->engine = engine;
+    v->session = session;
+    lawn_timer_init(&v->recovery, recover);
+    int fd = v->context->async_fd;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        lawn_engine_add(engine, poll_cq, v, -1, &v->cq_source) != LAWN_OK ||
+        lawn_engine_add(engine, poll_events, v, fd, &v->event_source) !=
+            LAWN_OK) {
+        complain("cannot poll the device: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+bool verbs_has_failed(const verbs_t *v)
+{
+    return v->failed;
+}

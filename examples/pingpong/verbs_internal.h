@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the verbs transport share: verbs_open.c sets up,
+ * verbs_qp.c moves the queue pair through its states, verbs.c is the data
+ * path.
+ */
+#ifndef PINGPONG_VERBS_INTERNAL_H
+#define PINGPONG_VERBS_INTERNAL_H
+
+#include "verbs.h"
+
+#include <infiniband/verbs.h>
+
+/* In front of every datagram that a UD queue pair receives. */
+#define GRH_SIZE 40u
+
+/* Both sides' key, without which a UD queue pair takes nothing. */
+#define VERBS_UD_QKEY 0x4c61776eu
+
+/* Completions taken, and receives posted, with one call. */
+#define BATCH 32u
+
+/* Tells the completions of sends from those of receives: the opcode is not
+ * valid in one that failed. The rest of a send's wr_id counts sends. */
+#define SEND_BIT ((uint64_t)1 << 63)
+
+struct verbs {
+    const options_t *options;
+    bool is_ud;
+    char name[96];
+    struct ibv_context *context;
+    struct ibv_port_attr port;
+    union ibv_gid gid;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_mr *mr;
+    struct ibv_qp *qp;
+    struct ibv_ah *ah; /* UD */
+    uint32_t psn;
+    uint32_t peer_qpn;
+    uint32_t peer_psn;
+    uint32_t peer_window;
+    enum ibv_mtu path_mtu;
+
+    /* Registered memory: receive slots, then send slots. */
+    uint8_t *memory;
+    size_t recv_stride;
+    size_t send_stride;
+    uint32_t recv_depth;
+    uint32_t send_depth;
+    uint64_t sends_posted;
+    uint64_t sends_completed;
+
+    uint32_t returned; /* receive slots to be posted again */
+    struct ibv_recv_wr recv_wr[BATCH];
+    struct ibv_sge recv_sge[BATCH];
+
+    lawn_engine_t *engine;
+    lawn_source_t *cq_source;
+    lawn_source_t *event_source;
+    session_t *session;
+    lawn_time_t events_due;
+    lawn_timer_t recovery; /* UD: of a queue pair in error */
+    bool broken;           /* in error, and perhaps to be recovered */
+    bool complained;
+    bool failed;
+};
+
+static inline uint8_t *recv_slot(const verbs_t *v, uint64_t slot)
+{
+    return v->memory + slot * v->recv_stride;
+}
+
+static inline uint8_t *send_slot(const verbs_t *v, uint64_t slot)
+{
+    return v->memory + v->recv_depth * v->recv_stride + slot * v->send_stride;
+}
+
+/* Moves the queue pair on; errno tells why it failed. */
+bool verbs_qp_init(verbs_t *v);
+bool verbs_qp_reset(verbs_t *v);
+bool verbs_qp_connect(verbs_t *v, const struct ibv_ah_attr *peer);
+
+/* Hands a receive slot back; it is posted with the rest of its batch. */
+void verbs_return_slot(verbs_t *v, uint64_t slot);
+bool verbs_post_returned(verbs_t *v);
+bool verbs_post_all(verbs_t *v);
+
+#endif
