@@ -1,0 +1,62 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A ping-pong program as a child process: its output, its exit status, its
+// signals, and its summary as names and values.
+
+#ifndef LAWN_TEST_E2E_PINGPONG_PROCESS_H
+#define LAWN_TEST_E2E_PINGPONG_PROCESS_H
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace e2e
+{
+
+using Arguments = std::vector<std::string>;
+
+class Process
+{
+public:
+    // Starts LAWN_PINGPONG with `arguments`; output and errors go together.
+    explicit Process(const Arguments &arguments);
+    ~Process();
+
+    Process(const Process &) = delete;
+    Process &operator=(const Process &) = delete;
+
+    void signal(int number) const;
+
+    // Waits for the end: the exit status, or 128 + the signal that ended it.
+    // A program that does not end within `seconds` is killed: -1.
+    int wait(int seconds = 120);
+
+    // Waits until the output contains `text`; false when the program ends, or
+    // `seconds` pass, without.
+    bool wait_for(const std::string &text, int seconds = 60);
+
+    // All that was printed until now.
+    std::string output() const;
+
+    // The value of a line of the summary; empty if there is none.
+    std::string summary(const std::string &name) const;
+
+    // The first number in it; -1 if there is none.
+    double number(const std::string &name) const;
+
+private:
+    bool poll_exit();
+
+    std::string path_; // of the output
+    pid_t pid_ = -1;
+    int status_ = 0;
+    bool ended_ = false;
+};
+
+// Runs a shell command, such as tc or ip; fails the test if it fails.
+void shell(const std::string &command);
+
+} // namespace e2e
+
+#endif

@@ -1,0 +1,559 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The promises of lawn/conn.h on virtual time, 1 tick = 1 ns. What a connection
+// did is logged as "r2@300": the second attempt (r), probe (p) or reason of
+// death (d), at 300 ms after the start of the test.
+
+#include <lawn/conn.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+constexpr lawn_time_t usec = 1000;
+constexpr lawn_time_t msec = 1000 * usec;
+constexpr lawn_time_t sec = 1000 * msec;
+constexpr lawn_time_t start = 5 * sec;
+
+class Conn : public testing::Test
+{
+protected:
+    Conn()
+    {
+        create_engine(0);
+        params_.rto_initial = 100 * msec;
+        params_.rto_min = 1 * msec;
+        params_.rto_max = 10 * sec;
+        params_.backoff = 2;
+    }
+
+    ~Conn() override
+    {
+        lawn_conn_close(&conn_);
+        for (lawn_conn_t &conn : conns_) {
+            lawn_conn_close(&conn);
+        }
+        EXPECT_EQ(lawn_count(lawn_engine_lawn(engine_)), 0U);
+        lawn_engine_destroy(engine_);
+    }
+
+    void create_engine(lawn_time_t stall_threshold)
+    {
+        lawn_engine_destroy(engine_);
+        lawn_engine_params_t params = {};
+        params.clock = [](void *arg) {
+            return *static_cast<lawn_time_t *>(arg);
+        };
+        params.clock_arg = &now_;
+        params.ticks_per_sec = 1e9;
+        params.stall_threshold = stall_threshold;
+        ASSERT_EQ(lawn_engine_create(&params, &engine_), LAWN_OK);
+    }
+
+    void keep_alive(lawn_time_t idle, lawn_time_t interval, unsigned probes)
+    {
+        params_.keepalive_idle = idle;
+        params_.keepalive_interval = interval;
+        params_.keepalive_probes = probes;
+    }
+
+    lawn_status_t open(lawn_conn_t *conn)
+    {
+        lawn_conn_ops_t ops;
+        ops.retransmit = [](lawn_conn_t *c, lawn_time_t now, unsigned attempt) {
+            of(c)->on_event(c, 'r', attempt, now);
+        };
+        ops.probe = [](lawn_conn_t *c, lawn_time_t now, unsigned count) {
+            of(c)->on_event(c, 'p', count, now);
+        };
+        ops.dead = [](lawn_conn_t *c, lawn_time_t now, lawn_conn_reason_t r) {
+            of(c)->on_event(c, 'd', r, now);
+        };
+        conn->context = this;
+        return lawn_conn_open(engine_, &params_, &ops, conn);
+    }
+
+    void open()
+    {
+        ASSERT_EQ(open(&conn_), LAWN_OK);
+    }
+
+    // Closed at the end of the test.
+    void open_many(size_t count)
+    {
+        conns_.resize(count);
+        for (lawn_conn_t &conn : conns_) {
+            ASSERT_EQ(open(&conn), LAWN_OK);
+        }
+    }
+
+    static Conn *of(lawn_conn_t *conn)
+    {
+        return static_cast<Conn *>(conn->context);
+    }
+
+    void on_event(lawn_conn_t *conn, char what, unsigned value, lawn_time_t now)
+    {
+        const lawn_time_t at = now - start;
+        log_ += log_.empty() ? "" : " ";
+        log_ += what + std::to_string(value) + '@' + std::to_string(at / msec);
+        if (at % msec != 0) {
+            log_ += '+' + std::to_string(at % msec);
+        }
+        if (then_) {
+            then_(conn, what);
+        }
+    }
+
+    std::string take_log()
+    {
+        std::string log;
+        log.swap(log_);
+        return log;
+    }
+
+    void pass_at(lawn_time_t now)
+    {
+        now_ = now;
+        lawn_engine_progress(engine_);
+    }
+
+    // Passes at every time at which something may happen, `end` included.
+    void run_to(lawn_time_t end)
+    {
+        while (lawn_engine_next(engine_) <= end) {
+            pass_at(std::max(lawn_engine_next(engine_), now_));
+        }
+        pass_at(end);
+    }
+
+    void send()
+    {
+        lawn_conn_on_send(&conn_, now_);
+    }
+
+    void ack(lawn_time_t rtt, bool all_acked)
+    {
+        lawn_conn_on_ack(&conn_, now_, rtt, all_acked);
+    }
+
+    lawn_time_t now_ = start;
+    lawn_engine_t *engine_ = nullptr;
+    lawn_conn_params_t params_ = {};
+    lawn_conn_t conn_ = {};
+    std::vector<lawn_conn_t> conns_;
+    std::string log_;
+    std::function<void(lawn_conn_t *, char)> then_;
+};
+
+TEST_F(Conn, DefaultsAreTheDocumentedOnes)
+{
+    lawn_conn_params_t params;
+    lawn_conn_params_init(&params);
+    EXPECT_EQ(params.rto_initial, lawn_time_from_msec(100));
+    EXPECT_EQ(params.rto_min, lawn_time_from_msec(1));
+    EXPECT_EQ(params.rto_max, lawn_time_from_sec(10));
+    EXPECT_EQ(params.rto_fixed, 0U);
+    EXPECT_EQ(params.backoff, 2);
+    EXPECT_EQ(params.max_retries, 0U);
+    EXPECT_EQ(params.peer_timeout, lawn_time_from_sec(30));
+    EXPECT_EQ(params.keepalive_idle, lawn_time_from_sec(5));
+    EXPECT_EQ(params.keepalive_interval, lawn_time_from_sec(1));
+    EXPECT_EQ(params.keepalive_probes, 3U);
+    EXPECT_EQ(params.keepalive_jitter, lawn_time_from_sec(1));
+
+    // With NULL they are in ticks of the engine's clock.
+    const lawn_conn_ops_t ops = {};
+    ASSERT_EQ(lawn_conn_open(engine_, nullptr, &ops, &conn_), LAWN_OK);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 100 * msec);
+    EXPECT_GE(lawn_timer_deadline(&conn_.keepalive), now_ + 5 * sec);
+    EXPECT_LE(lawn_timer_deadline(&conn_.keepalive), now_ + 6 * sec);
+}
+
+TEST_F(Conn, RefusesInvalidParams)
+{
+    keep_alive(sec, sec, 1);
+    const lawn_conn_params_t good = params_;
+    const std::function<void(lawn_conn_params_t &)> faults[] = {
+        [](auto &p) { p.backoff = 0.99; },
+        [](auto &p) { p.backoff = -2; },
+        [](auto &p) { p.backoff = std::numeric_limits<double>::infinity(); },
+        [](auto &p) { p.backoff = std::numeric_limits<double>::quiet_NaN(); },
+        [](auto &p) { p.rto_initial = 0; },
+        [](auto &p) { p.rto_min = p.rto_max = 0; },
+        [](auto &p) { p.rto_min = p.rto_max + 1; },
+        [](auto &p) { p.keepalive_probes = 0; },
+        [](auto &p) { p.keepalive_interval = 0; },
+    };
+    for (const auto &fault : faults) {
+        params_ = good;
+        fault(params_);
+        EXPECT_EQ(open(&conn_), LAWN_ERR_INVALID_PARAM) << &fault - faults;
+    }
+    const lawn_conn_ops_t ops = {};
+    EXPECT_EQ(lawn_conn_open(nullptr, &good, &ops, &conn_),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_conn_open(engine_, &good, nullptr, &conn_),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_conn_open(engine_, &good, &ops, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+
+    // What is switched off need not be filled in.
+    params_ = {};
+    params_.backoff = 1;
+    params_.rto_fixed = msec;
+    EXPECT_EQ(open(&conn_), LAWN_OK);
+}
+
+TEST_F(Conn, RtoFollowsSamplesAndBacksOff)
+{
+    open();
+    EXPECT_EQ(lawn_conn_rto(&conn_), 100 * msec);
+    send();
+    ack(8 * msec, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec); // 8 + 4 * 4
+    ack(16 * msec, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 29 * msec); // 9 + 4 * 5
+
+    send();
+    run_to(start + 203 * msec);
+    EXPECT_EQ(take_log(), "r1@29 r2@87 r3@203");
+    EXPECT_EQ(lawn_conn_rto(&conn_), 232 * msec);
+
+    // Karn: no sample, and the backed-off RTO stays; the attempts begin anew.
+    ack(0, false);
+    run_to(now_ + 232 * msec);
+    EXPECT_EQ(take_log(), "r1@435");
+    ack(9 * msec, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec); // 9 + 4 * 3.75
+}
+
+TEST_F(Conn, RtoIsWithinItsBounds)
+{
+    params_.rto_initial = 20 * sec;
+    open();
+    EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
+    ack(1 * usec, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 1 * msec);
+    ack(LAWN_TIME_INFINITY, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
+    send();
+    run_to(now_ + 10 * sec);
+    EXPECT_EQ(take_log(), "r1@10000");
+    EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
+}
+
+TEST_F(Conn, SpreadIsAtLeastAMicrosecond)
+{
+    params_.rto_min = 0;
+    open();
+    for (int i = 0; i < 100; ++i) {
+        ack(8 * usec, true);
+    }
+    EXPECT_EQ(lawn_conn_rto(&conn_), 9 * usec);
+}
+
+TEST_F(Conn, FixedRtoNeitherLearnsNorBacksOff)
+{
+    params_.rto_fixed = 67 * msec;
+    params_.max_retries = 3;
+    open();
+    send();
+    ack(8 * msec, false);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 67 * msec);
+    run_to(start + sec);
+    EXPECT_EQ(take_log(), "r1@67 r2@134 r3@201 d1@268");
+    EXPECT_EQ(lawn_conn_rto(&conn_), 67 * msec);
+}
+
+TEST_F(Conn, RetransmitTimerRunsWhileSomethingIsUnacknowledged)
+{
+    open();
+    EXPECT_FALSE(lawn_timer_is_active(&conn_.retransmit));
+    send();
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 100 * msec);
+    // Another send does not restart it, a partial ACK does.
+    pass_at(start + 60 * msec);
+    send();
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 100 * msec);
+    ack(0, false);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 160 * msec);
+    ack(0, true);
+    EXPECT_FALSE(lawn_timer_is_active(&conn_.retransmit));
+    run_to(start + 100 * sec);
+    EXPECT_EQ(take_log(), "");
+    // And again from idle.
+    send();
+    run_to(now_ + 100 * msec);
+    EXPECT_EQ(take_log(), "r1@100100");
+}
+
+TEST_F(Conn, SendsDoNotMaskADeadPeer)
+{
+    params_.peer_timeout = 1234567891;
+    open();
+    const lawn_time_t end = start + params_.peer_timeout;
+    for (lawn_time_t t = start; t < end; t += msec) {
+        run_to(t);
+        send();
+    }
+    run_to(end - 1);
+    EXPECT_EQ(take_log(), "r1@100 r2@300 r3@700");
+    run_to(end);
+    EXPECT_EQ(take_log(), "d2@1234+567891");
+}
+
+TEST_F(Conn, PeerTimeoutRestartsWithEveryAck)
+{
+    params_.peer_timeout = 50 * msec; // less than the RTO
+    open();
+    send();
+    run_to(start + 49 * msec);
+    ack(0, false);
+    run_to(start + 99 * msec - 1);
+    EXPECT_EQ(take_log(), "");
+    run_to(start + sec);
+    EXPECT_EQ(take_log(), "d2@99");
+}
+
+TEST_F(Conn, DiesOneRtoAfterTheLastRetry)
+{
+    params_.max_retries = 2;
+    keep_alive(sec, sec, 1);
+    open();
+    send();
+    run_to(start + 700 * msec);
+    EXPECT_EQ(take_log(), "r1@100 r2@300 d1@700");
+    // Dead is closed: everything may still be called, and does nothing.
+    send();
+    ack(msec, false);
+    lawn_conn_on_receive(&conn_, now_);
+    lawn_conn_close(&conn_);
+    run_to(start + 100 * sec);
+    EXPECT_EQ(take_log(), "");
+}
+
+TEST_F(Conn, KeepaliveFindsASilentPeerAtItsBound)
+{
+    keep_alive(5 * sec, sec, 3);
+    open();
+    run_to(start + 3 * sec);
+    lawn_conn_on_receive(&conn_, now_);
+    run_to(start + 100 * sec);
+    EXPECT_EQ(take_log(), "p1@8000 p2@9000 p3@10000 d3@11000");
+}
+
+TEST_F(Conn, AnythingReceivedEndsTheProbing)
+{
+    keep_alive(5 * sec, sec, 2);
+    open();
+    run_to(start + 6 * sec);
+    EXPECT_EQ(take_log(), "p1@5000 p2@6000");
+    lawn_conn_on_receive(&conn_, now_);
+    run_to(start + 11 * sec);
+    EXPECT_EQ(take_log(), "p1@11000");
+    ack(0, true); // counts as received
+    run_to(start + 16 * sec);
+    EXPECT_EQ(take_log(), "p1@16000");
+    // A send does not: it says nothing about the peer.
+    params_.rto_initial = 10 * sec;
+    lawn_conn_close(&conn_);
+    open();
+    run_to(start + 20 * sec);
+    send();
+    run_to(start + 21 * sec);
+    EXPECT_EQ(take_log(), "p1@21000");
+}
+
+TEST_F(Conn, JitterSpreadsProbes)
+{
+    keep_alive(5 * sec, sec, 1);
+    params_.keepalive_jitter = sec;
+    open_many(1000);
+    unsigned tenths[10] = {};
+    for (lawn_conn_t &conn : conns_) {
+        const lawn_time_t jitter =
+            lawn_timer_deadline(&conn.keepalive) - start - 5 * sec;
+        ASSERT_LE(jitter, sec);
+        ++tenths[std::min(jitter / (sec / 10), lawn_time_t{9})];
+    }
+    // 100 expected in each tenth; these are six standard deviations.
+    EXPECT_GT(*std::min_element(tenths, tenths + 10), 43U);
+    EXPECT_LT(*std::max_element(tenths, tenths + 10), 157U);
+    // A connection's share is the same after each receive.
+    for (lawn_conn_t &conn : conns_) {
+        const lawn_time_t deadline = lawn_timer_deadline(&conn.keepalive);
+        lawn_conn_on_receive(&conn, start + 7);
+        EXPECT_EQ(lawn_timer_deadline(&conn.keepalive), deadline + 7);
+    }
+}
+
+TEST_F(Conn, LongestTimesSaturate)
+{
+    params_.rto_initial = params_.rto_max = LAWN_TIME_INFINITY;
+    params_.peer_timeout = LAWN_TIME_INFINITY;
+    params_.keepalive_jitter = LAWN_TIME_INFINITY;
+    keep_alive(LAWN_TIME_INFINITY, LAWN_TIME_INFINITY, 1);
+    open();
+    send();
+    run_to(LAWN_TIME_INFINITY - 1);
+    EXPECT_EQ(take_log(), "");
+    ack(0, false);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), LAWN_TIME_INFINITY);
+}
+
+TEST_F(Conn, AStallIsOneAttemptAndOneProbe)
+{
+    keep_alive(50 * msec, 50 * msec, 2);
+    open();
+    pass_at(start);
+    send();
+    pass_at(start + sec); // the RTO, twice it and four times it have gone by
+    pass_at(start + sec);
+    EXPECT_EQ(take_log(), "p1@1000 r1@1000");
+    EXPECT_EQ(lawn_conn_rto(&conn_), 200 * msec);
+    lawn_conn_on_receive(&conn_, start + 1190 * msec);
+    run_to(start + 1200 * msec);
+    EXPECT_EQ(take_log(), "r2@1200");
+}
+
+// A peer is not dead because the program slept through the only
+// retransmission; nor are the peers beyond the budget of that pass.
+TEST_F(Conn, AStallBeyondThePeerTimeoutRetransmitsFirst)
+{
+    params_.peer_timeout = sec;
+    open_many(100);
+    pass_at(start);
+    for (lawn_conn_t &conn : conns_) {
+        lawn_conn_on_send(&conn, now_);
+    }
+    pass_at(start + 60 * sec);
+    pass_at(start + 60 * sec);
+    std::string expected;
+    for (size_t i = 0; i < 100; ++i) {
+        expected += i == 0 ? "r1@60000" : " r1@60000";
+    }
+    EXPECT_EQ(take_log(), expected);
+    // All but one of the peers answer; it has one RTO to do so.
+    for (size_t i = 1; i < 100; ++i) {
+        lawn_conn_on_ack(&conns_[i], now_, 0, true);
+    }
+    run_to(start + 60 * sec + 100 * msec - 1);
+    EXPECT_EQ(take_log(), "");
+    run_to(start + 70 * sec);
+    EXPECT_EQ(take_log(), "d2@60100");
+}
+
+TEST_F(Conn, AProgramThatAlwaysPollsLateFindsADeadPeer)
+{
+    params_.peer_timeout = sec;
+    params_.rto_fixed = msec;
+    open();
+    pass_at(start);
+    send();
+    for (int i = 0; i < 4; ++i) {
+        pass_at(now_ + 400 * msec);
+    }
+    EXPECT_EQ(take_log(), "r1@400 r2@800 d2@1200");
+}
+
+TEST_F(Conn, WithoutStallDetectionThePeerTimeoutIsLiteral)
+{
+    create_engine(LAWN_TIME_INFINITY);
+    params_.peer_timeout = sec;
+    open();
+    pass_at(start);
+    send();
+    pass_at(start + 60 * sec);
+    EXPECT_EQ(take_log(), "d2@60000");
+}
+
+TEST_F(Conn, EveryOpMayCloseAndFree)
+{
+    params_.max_retries = 1;
+    keep_alive(50 * msec, 400 * msec, 1);
+    for (const char victim : std::string("prd")) {
+        lawn_conn_t *const conn = new lawn_conn_t;
+        ASSERT_EQ(open(conn), LAWN_OK);
+        lawn_conn_on_send(conn, now_);
+        bool is_freed = false;
+        then_ = [&](lawn_conn_t *c, char what) {
+            EXPECT_FALSE(is_freed);
+            if (what == victim) {
+                lawn_conn_close(c);
+                delete c;
+                is_freed = true;
+            }
+        };
+        run_to(now_ + 10 * sec);
+        EXPECT_TRUE(is_freed) << victim;
+    }
+}
+
+TEST_F(Conn, DeadStopsBothTimers)
+{
+    params_.max_retries = 1;
+    keep_alive(10 * sec, sec, 1);
+    open();
+    send();
+    then_ = [&](lawn_conn_t *conn, char what) {
+        if (what == 'd') {
+            EXPECT_EQ(lawn_count(lawn_engine_lawn(engine_)), 0U);
+            EXPECT_EQ(open(conn), LAWN_OK); // may be opened again at once
+            send();
+        }
+    };
+    run_to(start + 400 * msec);
+    EXPECT_EQ(take_log(), "r1@100 d1@300 r1@400");
+}
+
+TEST_F(Conn, OpsAreOptional)
+{
+    params_.max_retries = 1;
+    keep_alive(50 * msec, sec, 1);
+    const lawn_conn_ops_t none = {};
+    ASSERT_EQ(lawn_conn_open(engine_, &params_, &none, &conn_), LAWN_OK);
+    send();
+    run_to(start + 10 * sec);
+    EXPECT_EQ(lawn_count(lawn_engine_lawn(engine_)), 0U);
+}
+
+TEST_F(Conn, CloseForgetsAndMayBeRepeated)
+{
+    lawn_conn_close(nullptr);
+    lawn_conn_close(&conn_); // zero-filled
+    keep_alive(sec, sec, 1);
+    auto conn = std::make_unique<lawn_conn_t>();
+    ASSERT_EQ(open(conn.get()), LAWN_OK);
+    EXPECT_EQ(conn->context, this);
+    lawn_conn_on_send(conn.get(), now_);
+    lawn_conn_on_ack(conn.get(), now_, 0, true); // paused, still in the lawn
+    lawn_conn_close(conn.get());
+    lawn_conn_close(conn.get());
+    lawn_conn_on_send(conn.get(), now_);
+    EXPECT_FALSE(lawn_timer_is_active(&conn->retransmit));
+    conn.reset();
+    run_to(start + 100 * sec);
+    EXPECT_EQ(take_log(), "");
+}
+
+TEST(ConnReason, HasAText)
+{
+    EXPECT_STREQ(lawn_conn_reason_string(LAWN_CONN_RETRY_EXCEEDED),
+                 "retry exceeded");
+    EXPECT_STREQ(lawn_conn_reason_string(LAWN_CONN_PEER_TIMEOUT),
+                 "peer timeout");
+    EXPECT_STREQ(lawn_conn_reason_string(LAWN_CONN_KEEPALIVE), "keepalive");
+    EXPECT_STREQ(lawn_conn_reason_string(static_cast<lawn_conn_reason_t>(0)),
+                 "unknown reason");
+}
+
+} // namespace
