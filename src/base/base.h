@@ -17,6 +17,9 @@
 #define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define LAWN_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
+// Keeps what is rare, and the registers it would save, out of a hot function.
+#define LAWN_COLD_PATH __attribute__((noinline))
+
 namespace lawn
 {
 

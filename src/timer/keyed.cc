@@ -197,6 +197,7 @@ lawn_status_t lawn_keyed_start(lawn_keyed_t *keyed, lawn_time_t now,
             return LAWN_ERR_NO_MEMORY;
         }
         node = keyed->free;
+        LAWN_ASSERT(node);
         keyed->free = node->next;
         node->id = id;
         Node **const bucket = bucket_of(keyed, id);

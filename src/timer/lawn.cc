@@ -82,7 +82,8 @@ void enqueue(lawn_t *lawn, lawn_timer_t *timer, bool started)
     check = later_of(queue->last_check, earlier_of(check, latest));
     if (LAWN_UNLIKELY(check > latest)) {
         // Behind timers with a later check. By invariant 4 those of the class
-        // below check before this one's deadline.
+        // below check before this one's deadline. Class 0 has but one TTL.
+        LAWN_ASSERT(c > 0);
         queue = &lawn->queues[--c];
         check = spaced_check(queue, c, now);
     }
@@ -236,6 +237,41 @@ void collect(lawn_t *lawn, lawn_link_t *list)
     }
 }
 
+LAWN_COLD_PATH
+void start_anew(lawn_t *lawn, lawn_timer_t *timer, lawn_time_t deadline,
+                uint64_t order)
+{
+    const uint64_t where = where_is(timer);
+    if (where != idle) {
+        unlink(lawn, timer);
+    }
+    lawn->running += where <= paused;
+    timer->deadline = deadline;
+    timer->order = order;
+    if (lawn->busy && deadline == lawn->now) {
+        set_where(timer, listed);
+        list_append(&lawn->deferred, &timer->link);
+    } else {
+        enqueue(lawn, timer, true);
+    }
+}
+
+// Inside a pass `next` has come, so an advance from a callback ends up here.
+LAWN_COLD_PATH
+unsigned advance_due(lawn_t *lawn, unsigned budget)
+{
+    LAWN_ASSERT(!lawn->busy);
+    if (lawn->busy) {
+        return 0;
+    }
+    // The last tick of all is "never", whatever the clock says.
+    const lawn_time_t now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
+    lawn->busy = true;
+    const unsigned fired = expire(lawn, now, budget);
+    leave(lawn);
+    return fired;
+}
+
 } // namespace
 
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
@@ -305,18 +341,7 @@ void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer, lawn_time_t now,
         timer->order = order | queued;
         return;
     }
-    if (where != idle) {
-        unlink(lawn, timer);
-    }
-    lawn->running += where <= paused;
-    timer->deadline = deadline;
-    timer->order = order;
-    if (lawn->busy && ttl == 0) {
-        set_where(timer, listed);
-        list_append(&lawn->deferred, &timer->link);
-    } else {
-        enqueue(lawn, timer, true);
-    }
+    start_anew(lawn, timer, deadline, order);
 }
 
 bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
@@ -353,22 +378,13 @@ lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer)
 
 unsigned lawn_advance(lawn_t *lawn, lawn_time_t now, unsigned budget)
 {
-    LAWN_ASSERT(!lawn->busy);
-    if (lawn->busy) {
-        return 0;
-    }
     if (now > lawn->now) {
         lawn->now = now;
     }
-    // The last tick of all is "never", whatever the clock says.
-    now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
-    if (LAWN_LIKELY(now < lawn->next)) {
+    if (LAWN_LIKELY(lawn->now < lawn->next)) {
         return 0;
     }
-    lawn->busy = true;
-    const unsigned fired = expire(lawn, now, budget);
-    leave(lawn);
-    return fired;
+    return advance_due(lawn, budget);
 }
 
 lawn_time_t lawn_next(const lawn_t *lawn)
