@@ -83,9 +83,8 @@ static bool connect_to(exchange_t *x, const struct addrinfo *address)
     int error = errno;
     if (error == EINPROGRESS) {
         socklen_t size = sizeof(error);
-        if (!wait_for(x, POLLOUT, limit_from_now(EXCHANGE_LIMIT_SEC))) {
-            error = errno;
-        } else if (getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &error, &size)) {
+        if (!wait_for(x, POLLOUT, limit_from_now(EXCHANGE_LIMIT_SEC)) ||
+            getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
             error = errno;
         }
     }

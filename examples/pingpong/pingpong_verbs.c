@@ -23,13 +23,10 @@
 
 typedef struct {
     options_t options;
-    lawn_time_t started;
     lawn_time_t deadline;
     verbs_t *verbs;
     lawn_engine_t *engine;
     session_t *session;
-    lawn_timer_t timeout;
-    bool timed_out;
 } program_t;
 
 static volatile sig_atomic_t interrupted;
@@ -47,14 +44,6 @@ static void catch_signals(void)
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-/* --timeout is a timer like any other. */
-static void on_timeout(lawn_timer_t *timer, lawn_time_t now)
-{
-    program_t *p = (program_t *)((char *)timer - offsetof(program_t, timeout));
-    (void)now;
-    p->timed_out = true;
 }
 
 /* Swaps addresses with the peer. The number of the run is made of both sides'
@@ -128,17 +117,11 @@ static int run(program_t *p)
         complain("cannot open connections: %s", lawn_status_string(status));
         return EXIT_FAILED;
     }
-    lawn_time_t now = lawn_get_time();
-    lawn_timer_init(&p->timeout, on_timeout);
-    if (p->options.timeout) {
-        lawn_engine_start(p->engine, &p->timeout,
-                          p->deadline > now ? p->deadline - now : 0);
-    }
+    lawn_time_t started = lawn_engine_now(p->engine);
     while (!session_is_over(p->session) && !verbs_has_failed(p->verbs) &&
-           !p->timed_out && !interrupted) {
+           !interrupted && lawn_engine_now(p->engine) < p->deadline) {
         lawn_engine_progress(p->engine);
     }
-    lawn_engine_stop(p->engine, &p->timeout);
     if (verbs_has_failed(p->verbs)) {
         session_fail(p->session);
     }
@@ -146,7 +129,7 @@ static int run(program_t *p)
         .mode = p->options.is_rc ? "rc" : "ud",
         .session = p->session,
         .engine = p->engine,
-        .elapsed = lawn_get_time() - now,
+        .elapsed = lawn_engine_now(p->engine) - started,
     };
     summary_print(&summary);
     if (session_is_violated(p->session)) {
@@ -188,8 +171,7 @@ int main(int argc, char **argv)
         break;
     }
     catch_signals();
-    p->started = lawn_get_time();
-    p->deadline = p->options.timeout ? p->started + p->options.timeout
+    p->deadline = p->options.timeout ? lawn_get_time() + p->options.timeout
                                      : LAWN_TIME_INFINITY;
     int result = set_up_and_run(p);
     session_destroy(p->session);

@@ -11,6 +11,8 @@
 #include "session.h"
 #include "wire.h"
 
+LAWN_BEGIN_DECLS
+
 /* Times of transmission that are kept per connection, to measure the round
  * trip of whichever attempt an ACK names. */
 #define ATTEMPTS_KEPT 4u
@@ -117,5 +119,7 @@ void session_close_connection(connection_t *c);
 void session_check_finished(session_t *s, connection_t *c);
 void session_connection_died(session_t *s, connection_t *c, unsigned reason);
 void session_end(session_t *s);
+
+LAWN_END_DECLS
 
 #endif

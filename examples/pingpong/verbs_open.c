@@ -71,9 +71,11 @@ static bool open_device(verbs_t *v)
     }
     if (!seen) {
         complain_no_device(list, options->device);
+    } else if (!v->context && options->device) {
+        complain("%s has no active port %u", options->device,
+                 (unsigned)options->ib_port);
     } else if (!v->context) {
-        complain("%s has no active port %u",
-                 options->device ? options->device : "no RDMA device here",
+        complain("no RDMA device has an active port %u",
                  (unsigned)options->ib_port);
     }
     ibv_free_device_list(list);

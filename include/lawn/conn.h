@@ -4,8 +4,9 @@
  * lawn/conn.h - the two timers of a connection.
  *
  * The retransmit timer runs while something sent is not acknowledged. Its TTL
- * is the RTO of RFC 6298, from the round trips that the transport measures, or
- * a fixed one (InfiniBand's 4.096 us * 2^n); it backs off with each attempt.
+ * is the RTO of RFC 6298, from the round trips that the transport measures,
+ * which backs off with each attempt, or a fixed one (InfiniBand's
+ * 4.096 us * 2^n).
  * It also watches the peer timeout, counted from the oldest send that is not
  * acknowledged, so that new sends cannot mask a dead peer.
  *
@@ -19,6 +20,12 @@
  *     ACK  -> on_ack      retransmit re-armed, or paused when all is acked;
  *                         keepalive re-armed
  *     any  -> on_receive  keepalive re-armed
+ *
+ * A stall of this program is not held against the peer: what came meanwhile is
+ * polled first (lawn/engine.h), each connection retransmits once however many
+ * RTOs went by, and if the stall took all the time in which the first
+ * retransmission should have been made and answered, the peer timeout waits for
+ * one more RTO.
  *
  * Each of these is O(1) and allocates nothing. The transport keeps its own
  * sequence numbers and buffers; a connection here is only time. Threads: the
@@ -59,7 +66,7 @@ typedef struct {
     lawn_time_t rto_initial; /* before the first round trip is measured */
     lawn_time_t rto_min;
     lawn_time_t rto_max;
-    lawn_time_t rto_fixed;      /* not 0: the RTO, whatever is measured */
+    lawn_time_t rto_fixed;      /* not 0: always the RTO; no backoff */
     double backoff;             /* RTO's factor per attempt, >= 1 */
     unsigned max_retries;       /* dead after as many; 0: no limit */
     lawn_time_t peer_timeout;   /* dead after as long; 0: no limit */
@@ -72,7 +79,8 @@ typedef struct {
 } lawn_conn_params_t;
 
 /* Defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit of retries,
- * peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter 1 s. */
+ * peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter 1 s, in ticks
+ * of lawn_get_time(). */
 LAWN_API void lawn_conn_params_init(lawn_conn_params_t *params);
 
 /* Embedded by the caller, zeroed or not; must not move while open. The fields
@@ -94,9 +102,10 @@ struct lawn_conn {
 };
 
 /* Opens `conn` on `engine` and starts its keepalive. `params` (NULL: the
- * defaults) and `ops` are copied; `context` is kept. INVALID_PARAM: a NULL
- * engine, ops or conn, backoff below 1 or not finite, an RTO of 0, min above
- * max, keepalive with no probes or no interval. Allocates nothing. */
+ * defaults, in ticks of the engine's clock) and `ops` are copied; `context` is
+ * kept. INVALID_PARAM: a NULL engine, ops or conn, backoff below 1 or not
+ * finite, an RTO of 0, min above max, keepalive with no probes or no interval.
+ * Allocates nothing. */
 LAWN_API lawn_status_t lawn_conn_open(lawn_engine_t *engine,
                                       const lawn_conn_params_t *params,
                                       const lawn_conn_ops_t *ops,

@@ -130,11 +130,13 @@ void lawn_engine_destroy(lawn_engine_t *engine)
         return;
     }
     close_sleep(engine);
-    while (engine->first) {
-        free_source(engine, engine->first);
-    }
     lawn_destroy(engine->lawn);
     const lawn_allocator_t allocator = engine->allocator;
+    for (lawn_source_t *source = engine->first; source;) {
+        lawn_source_t *const next = source->next;
+        release(allocator, source);
+        source = next;
+    }
     release(allocator, engine);
 }
 

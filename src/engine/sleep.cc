@@ -211,9 +211,6 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         if (status != LAWN_OK) {
             return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }
-        if (limit <= now) {
-            return LAWN_ERR_TIMED_OUT;
-        }
         status = set_timer(engine, now, until, expired);
         if (status != LAWN_OK) {
             return status;

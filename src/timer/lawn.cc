@@ -40,11 +40,11 @@ lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
 }
 
 // Most connections of a program have one TTL, and then a class has one: its
-// timers can check at their deadline. A TTL that comes twice running is taken
-// for the one.
+// timers can check at their deadline. A TTL that comes twice running, or to an
+// empty queue, is taken for the one.
 bool has_sole_ttl(Queue *queue, lawn_time_t ttl)
 {
-    if (ttl == queue->last_ttl) {
+    if (ttl == queue->last_ttl || list_is_empty(&queue->head)) {
         queue->sole_ttl = ttl;
     }
     queue->last_ttl = ttl;

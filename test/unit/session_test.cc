@@ -1,250 +1,14 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The ping-pong's session between two ends in virtual time: a network that
-// loses, duplicates, delays out of order and flips bits by a seed, engines
-// whose clock is a variable, and no waiting. The same seed runs the same way.
+// The ping-pong's sessions against each other: over good and bad networks all
+// is delivered exactly once and in order, and a peer that dies is found.
 
-#include "pattern.h"
-#include "session.h"
-#include "wire.h"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
+#include "session_world.h"
 
 namespace
 {
 
-constexpr lawn_time_t usec = 1000; // a tick is a nanosecond
-constexpr lawn_time_t msec = 1000 * usec;
-constexpr lawn_time_t sec = 1000 * msec;
-
-using Datagram = std::vector<uint8_t>;
-
-// Shares of datagrams, 0 to 1, and the longest delay.
-struct Weather {
-    double loss = 0;
-    double duplicate = 0;
-    double corrupt = 0;
-    lawn_time_t delay_min = 50 * usec;
-    lawn_time_t delay_max = 50 * usec;
-};
-
-struct World {
-    lawn_time_t now = sec;
-    uint64_t random = 1;
-    Weather weather;
-
-    double draw()
-    {
-        return static_cast<double>(pattern_next(&random) >> 11) * 0x1p-53;
-    }
-};
-
-// One side: an engine with a source that hands over what has arrived by now.
-class End
-{
-public:
-    End(World &world, session_config_t config, bool reliable = false)
-        : world_(world)
-    {
-        lawn_engine_params_t params = {};
-        params.clock = read_clock;
-        params.clock_arg = &world;
-        params.ticks_per_sec = 1e9;
-        EXPECT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
-        session_transport_t transport = {};
-        transport.buffer = [](void *arg) -> void * {
-            End *end = static_cast<End *>(arg);
-            return end->room ? end->buffer_.data() : nullptr;
-        };
-        transport.send = [](void *arg, size_t length) {
-            End *end = static_cast<End *>(arg);
-            end->send(Datagram(end->buffer_.begin(),
-                               end->buffer_.begin() +
-                                   static_cast<ptrdiff_t>(length)));
-        };
-        transport.arg = this;
-        transport.reliable = reliable;
-        EXPECT_EQ(session_create(&config, &transport, &session), LAWN_OK);
-        EXPECT_EQ(lawn_engine_add(
-                      engine,
-                      [](void *arg) { return static_cast<End *>(arg)->poll(); },
-                      this, -1, nullptr),
-                  LAWN_OK);
-    }
-
-    ~End()
-    {
-        session_destroy(session);
-        lawn_engine_destroy(engine);
-    }
-
-    End(const End &) = delete;
-    End &operator=(const End &) = delete;
-
-    void send(const Datagram &datagram)
-    {
-        --room;
-        sent.push_back(datagram);
-        const Weather &weather = world_.weather;
-        if (!peer || world_.draw() < weather.loss) {
-            return;
-        }
-        const int copies = world_.draw() < weather.duplicate ? 2 : 1;
-        for (int i = 0; i < copies; ++i) {
-            const double span =
-                static_cast<double>(weather.delay_max - weather.delay_min);
-            Datagram copy = datagram;
-            if (world_.draw() < weather.corrupt) {
-                const size_t bit =
-                    pattern_next(&world_.random) % (8 * copy.size());
-                copy[bit / 8] ^= static_cast<uint8_t>(1U << bit % 8);
-            }
-            peer->arriving.emplace(
-                world_.now + weather.delay_min +
-                    static_cast<lawn_time_t>(world_.draw() * span),
-                copy);
-        }
-    }
-
-    unsigned poll()
-    {
-        unsigned count = 0;
-        room = send_depth;
-        while (!arriving.empty() && arriving.begin()->first <= world_.now) {
-            const Datagram datagram = arriving.begin()->second;
-            arriving.erase(arriving.begin());
-            session_receive(session, datagram.data(), datagram.size());
-            ++count;
-        }
-        session_flush(session);
-        return count;
-    }
-
-    void receive(const Datagram &datagram)
-    {
-        session_receive(session, datagram.data(), datagram.size());
-        session_flush(session);
-    }
-
-    const session_stats_t &stats() const
-    {
-        return *session_stats(session);
-    }
-
-    lawn_engine_t *engine = nullptr;
-    session_t *session = nullptr;
-    End *peer = nullptr;
-    unsigned send_depth = 64;
-    unsigned room = 64;
-    std::multimap<lawn_time_t, Datagram> arriving;
-    std::vector<Datagram> sent;
-
-private:
-    static lawn_time_t read_clock(void *arg)
-    {
-        return static_cast<World *>(arg)->now;
-    }
-
-    World &world_;
-    std::array<uint8_t, 2048> buffer_ = {};
-};
-
-session_config_t make_config(bool is_client, uint32_t connections,
-                             uint32_t iters)
-{
-    session_config_t config = {};
-    config.is_client = is_client;
-    config.connections = connections;
-    config.iters = iters;
-    config.size = 61;
-    config.window = 16;
-    config.run = 0x123456789abcdef;
-    config.seed = is_client ? 1 : 2;
-    config.linger = 500 * msec;
-    config.timers.rto_initial = 2 * msec;
-    config.timers.rto_min = usec;
-    config.timers.rto_max = 100 * msec;
-    config.timers.backoff = 2;
-    config.timers.peer_timeout = 10 * sec;
-    config.timers.keepalive_idle = 200 * msec;
-    config.timers.keepalive_interval = 50 * msec;
-    config.timers.keepalive_probes = 3;
-    config.timers.keepalive_jitter = 20 * msec;
-    return config;
-}
-
-class Session : public testing::Test
-{
-protected:
-    void start(uint32_t connections, uint32_t iters, bool reliable = false,
-               const std::function<void(session_config_t &)> &change = {})
-    {
-        session_config_t of_client = make_config(true, connections, iters);
-        session_config_t of_server = make_config(false, connections, iters);
-        if (change) {
-            change(of_client);
-            change(of_server);
-        }
-        client = std::make_unique<End>(world, of_client, reliable);
-        server = std::make_unique<End>(world, of_server, reliable);
-        client->peer = server.get();
-        server->peer = client.get();
-        EXPECT_EQ(session_start(server->session, server->engine), LAWN_OK);
-        EXPECT_EQ(session_start(client->session, client->engine), LAWN_OK);
-    }
-
-    // Time goes from event to event, at most 1 ms at a time, as far as `until`
-    // or until both are over. An end that is stopped makes no passes.
-    void run(lawn_time_t until, const End *stopped = nullptr)
-    {
-        End *const ends[] = {client.get(), server.get()};
-        while (world.now < until) {
-            lawn_time_t next = world.now + msec;
-            bool is_over = true;
-            for (End *end : ends) {
-                if (end == stopped || !end) {
-                    continue;
-                }
-                lawn_engine_progress(end->engine);
-                is_over = is_over && session_is_over(end->session);
-                const lawn_time_t due = lawn_engine_next(end->engine);
-                next = due < next ? due : next;
-            }
-            for (End *end : ends) {
-                if (end && !end->arriving.empty()) {
-                    const lawn_time_t due = end->arriving.begin()->first;
-                    next = due < next ? due : next;
-                }
-            }
-            if (is_over) {
-                return;
-            }
-            world.now = next > world.now ? next : world.now + usec;
-        }
-    }
-
-    void expect_delivered(const End &end, uint64_t count) const
-    {
-        EXPECT_TRUE(session_is_over(end.session));
-        EXPECT_TRUE(session_is_complete(end.session));
-        EXPECT_FALSE(session_is_violated(end.session));
-        EXPECT_EQ(end.stats().delivered, count);
-        EXPECT_EQ(end.stats().dead, 0U);
-        EXPECT_EQ(end.stats().early, 0U);
-    }
-
-    World world;
-    std::unique_ptr<End> client;
-    std::unique_ptr<End> server;
-};
+using namespace session_world;
 
 TEST_F(Session, DeliversWithoutARetransmissionOnAGoodNetwork)
 {
@@ -309,9 +73,7 @@ TEST_F(Session, OnewayDeliversToTheServerOnly)
     expect_delivered(*client, 0);
     expect_delivered(*server, 500);
     for (const Datagram &datagram : server->sent) {
-        wire_header_t header = {};
-        ASSERT_TRUE(wire_decode(datagram.data(), datagram.size(), &header));
-        EXPECT_NE(header.type, WIRE_DATA);
+        EXPECT_NE(header_of(datagram).type, WIRE_DATA);
     }
 }
 
@@ -424,15 +186,34 @@ TEST_F(Session, AStallIsSurvivedOnBothSides)
 
 TEST_F(Session, LostFinAndFinAckAreRepaired)
 {
+    int fins = 0;
+    int fin_acks = 0;
+    world.loses = [&](const Datagram &datagram) {
+        const wire_type_t type = header_of(datagram).type;
+        fins += type == WIRE_FIN;
+        fin_acks += type == WIRE_FIN_ACK;
+        return (type == WIRE_FIN && fins <= 3) ||
+               (type == WIRE_FIN_ACK && fin_acks <= 2);
+    };
     start(1, 1);
-    // Everything but the very end goes through.
-    while (client->sent.size() < 2) {
-        run(world.now + 50 * usec);
-    }
-    world.weather.loss = 0.7;
     run(world.now + 60 * sec);
     expect_delivered(*client, 1);
     expect_delivered(*server, 1);
+    EXPECT_EQ(fins, 6);
+    EXPECT_EQ(fin_acks, 3);
+}
+
+TEST_F(Session, ADeadConnectionLeavesTheWindowToOthers)
+{
+    world.loses = [](const Datagram &datagram) {
+        return header_of(datagram).connection == 0;
+    };
+    start(2, 10, false, [](session_config_t &config) { config.window = 1; });
+    run(world.now + sec);
+    EXPECT_TRUE(session_is_over(client->session));
+    EXPECT_FALSE(session_is_complete(client->session));
+    EXPECT_EQ(client->stats().dead, 1U);
+    EXPECT_EQ(client->stats().delivered, 10U);
 }
 
 TEST_F(Session, APeerThatIsGoneAfterTheLastMessageIsNoError)
@@ -480,193 +261,6 @@ TEST_F(Session, RefusesAConfigurationThatMakesNoSense)
                   LAWN_ERR_INVALID_PARAM);
     }
     EXPECT_EQ(session, nullptr);
-}
-
-// What follows feeds a server that has not heard anything yet.
-class Datagrams : public Session
-{
-protected:
-    void SetUp() override
-    {
-        start(4, 10);
-        server->peer = nullptr;
-    }
-
-    static Datagram encode(wire_header_t header, uint64_t seed)
-    {
-        Datagram datagram(WIRE_HEADER_SIZE + header.length);
-        pattern_fill(datagram.data() + WIRE_HEADER_SIZE, header.length, seed);
-        wire_encode(&header, datagram.data());
-        return datagram;
-    }
-
-    static wire_header_t first_message()
-    {
-        wire_header_t header = {};
-        header.type = WIRE_DATA;
-        header.flags = WIRE_FLAG_CLIENT;
-        header.run = 0x123456789abcdef;
-        header.connection = 3;
-        header.seq = 1;
-        header.length = 61;
-        return header;
-    }
-
-    static Datagram good()
-    {
-        return encode(first_message(), pattern_seed(3, 1, true));
-    }
-
-    uint64_t refused() const
-    {
-        return server->stats().malformed + server->stats().foreign;
-    }
-};
-
-TEST_F(Datagrams, AGoodOneIsDelivered)
-{
-    server->receive(good());
-    EXPECT_EQ(server->stats().delivered, 1U);
-    EXPECT_EQ(refused(), 0U);
-    EXPECT_FALSE(session_is_violated(server->session));
-}
-
-TEST_F(Datagrams, EveryFlippedBitIsMalformed)
-{
-    for (size_t bit = 0; bit < 8 * good().size(); ++bit) {
-        Datagram datagram = good();
-        datagram[bit / 8] ^= static_cast<uint8_t>(1U << bit % 8);
-        server->receive(datagram);
-        EXPECT_EQ(server->stats().malformed, bit + 1);
-    }
-    EXPECT_EQ(server->stats().delivered, 0U);
-}
-
-TEST_F(Datagrams, EveryOtherLengthIsMalformed)
-{
-    for (size_t length = 0; length < 300; ++length) {
-        Datagram datagram = good();
-        if (length != datagram.size()) {
-            datagram.resize(length);
-            server->receive(datagram);
-        }
-    }
-    EXPECT_EQ(server->stats().malformed, 299U);
-    EXPECT_EQ(server->stats().delivered, 0U);
-}
-
-TEST_F(Datagrams, RandomOnesAreIgnored)
-{
-    uint64_t random = 7;
-    for (int i = 0; i < 20000; ++i) {
-        Datagram datagram(pattern_next(&random) % 200);
-        pattern_fill(datagram.data(), datagram.size(), pattern_next(&random));
-        server->receive(datagram);
-    }
-    EXPECT_EQ(server->stats().malformed, 20000U);
-    EXPECT_EQ(server->stats().delivered, 0U);
-    EXPECT_TRUE(server->sent.empty());
-}
-
-// Fields at random behind a checksum that is right: nothing that comes may
-// crash a session, or be delivered that does not fit.
-TEST_F(Datagrams, NonsenseWithAGoodChecksumIsHarmless)
-{
-    uint64_t random = 11;
-    for (int i = 0; i < 20000; ++i) {
-        wire_header_t header = first_message();
-        const uint64_t bits = pattern_next(&random);
-        header.type = static_cast<wire_type_t>(WIRE_DATA + bits % 6);
-        header.connection = static_cast<uint32_t>(bits >> 8) % 8;
-        header.seq = header.type == WIRE_DATA
-                         ? static_cast<uint32_t>(bits >> 16) % 16 + 2
-                         : 0;
-        header.ack = static_cast<uint32_t>(bits >> 24) % 4;
-        header.echo = static_cast<uint16_t>(bits >> 32) % 2;
-        header.length = header.type == WIRE_DATA ? 61 : 0;
-        // A FIN is the one that a session would rightly believe.
-        if (header.type != WIRE_FIN) {
-            server->receive(encode(header, bits));
-        }
-    }
-    EXPECT_EQ(server->stats().delivered, 0U);
-    EXPECT_GT(server->stats().malformed, 0U);
-    EXPECT_GT(server->stats().gaps, 0U);
-    EXPECT_TRUE(session_is_violated(server->session));
-    EXPECT_FALSE(session_is_over(server->session));
-}
-
-TEST_F(Datagrams, OfAnotherRunOrOfOurOwnSideAreForeign)
-{
-    wire_header_t header = first_message();
-    header.run ^= 1;
-    server->receive(encode(header, 1));
-    header = first_message();
-    header.flags = 0;
-    server->receive(encode(header, 1));
-    session_count_foreign(server->session);
-    EXPECT_EQ(server->stats().foreign, 3U);
-    EXPECT_EQ(server->stats().delivered, 0U);
-}
-
-// The delivery check is not vacuous: each violation is seen.
-TEST_F(Datagrams, ViolationsAreSeen)
-{
-    server->receive(encode(first_message(), 99));
-    EXPECT_EQ(server->stats().corrupt, 1U);
-
-    wire_header_t header = first_message();
-    header.seq = 2;
-    header.ack = 1;
-    server->receive(encode(header, pattern_seed(3, 1, true)));
-    EXPECT_EQ(server->stats().repeats, 1U);
-
-    header.seq = 4;
-    server->receive(encode(header, pattern_seed(3, 4, true)));
-    EXPECT_EQ(server->stats().gaps, 1U);
-    EXPECT_TRUE(session_is_violated(server->session));
-}
-
-TEST_F(Datagrams, ADuplicateIsCountedAndAcknowledgedAgain)
-{
-    server->receive(good());
-    EXPECT_EQ(server->sent.size(), 1U);
-    server->receive(good());
-    ASSERT_EQ(server->sent.size(), 2U);
-    EXPECT_EQ(server->stats().delivered, 1U);
-    EXPECT_EQ(server->stats().duplicates, 1U);
-    wire_header_t header = {};
-    ASSERT_TRUE(
-        wire_decode(server->sent[1].data(), server->sent[1].size(), &header));
-    EXPECT_EQ(header.type, WIRE_ACK);
-    EXPECT_EQ(header.ack, 1U);
-    EXPECT_EQ(header.connection, 3U);
-}
-
-TEST(Wire, ChecksumIsCrc32c)
-{
-    // The check value of CRC-32C (Castagnoli), and RFC 3720, B.4.
-    const uint8_t digits[] = {'1', '2', '3', '4', '5', '6', '7', '8', '9'};
-    EXPECT_EQ(wire_crc32c(0, digits, sizeof(digits)), 0xe3069283U);
-    const uint8_t zeros[32] = {};
-    EXPECT_EQ(wire_crc32c(0, zeros, sizeof(zeros)), 0x8a9136aaU);
-}
-
-TEST(Histogram, QuantilesAreWithinABucketOfTheTruth)
-{
-    auto histogram = std::make_unique<histogram_t>();
-    for (uint64_t value = 1; value <= 100000; ++value) {
-        histogram_record(histogram.get(), value);
-    }
-    for (const double share : {0.1, 0.5, 0.9, 0.99}) {
-        const double found =
-            static_cast<double>(histogram_quantile(histogram.get(), share));
-        EXPECT_GE(found, share * 100000);
-        EXPECT_LE(found, share * 100000 * 1.016 + 1);
-    }
-    histogram_record(histogram.get(), UINT64_MAX);
-    EXPECT_EQ(histogram_quantile(histogram.get(), 1), UINT64_MAX);
-    EXPECT_EQ(histogram->min, 1U);
 }
 
 } // namespace

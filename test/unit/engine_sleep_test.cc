@@ -1,0 +1,228 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sleeping, on real descriptors: of real time only that nothing comes early is
+// asserted.
+
+#include "engine_fixture.h"
+
+using namespace lawn_test;
+
+namespace
+{
+
+TEST_F(Engine, AddRefusesWhatCannotBePolled)
+{
+    EXPECT_EQ(lawn_engine_add(nullptr, call, nullptr, -1, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_engine_add(engine_, nullptr, nullptr, -1, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_engine_add(engine_, call, nullptr, -2, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    const unsigned live = allocations_.live;
+    fds_.push_back(open("/proc/self/exe", O_RDONLY));
+    EXPECT_EQ(lawn_engine_add(engine_, call, nullptr, fds_[0], nullptr),
+              LAWN_ERR_IO); // a file is always ready: epoll refuses it
+    EXPECT_EQ(lawn_engine_add(engine_, call, nullptr, 1 << 20, nullptr),
+              LAWN_ERR_IO);
+    EXPECT_EQ(errno, EBADF);
+    EXPECT_EQ(allocations_.live, live);
+    EXPECT_EQ(pass(), "");
+}
+
+TEST_F(Engine, ArmIsBusyWhileThereIsWork)
+{
+    start_timer(5);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    now_ += 5; // arm reads the clock
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    EXPECT_EQ(lawn_engine_wait(engine_, LAWN_TIME_INFINITY), LAWN_OK);
+    EXPECT_EQ(pass(), "t");
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+
+    lawn_source_t *const ready = add('a', event_fd(1));
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    EXPECT_EQ(lawn_engine_wait(engine_, LAWN_TIME_INFINITY), LAWN_OK);
+    EXPECT_TRUE(is_readable(0));
+    lawn_engine_remove(engine_, ready);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_readable(0));
+}
+
+TEST_F(Engine, ArmedFdWakesAtTheDeadline)
+{
+    // The clock stands still; the timerfd does not.
+    start_timer(2 * msec);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+    // The wake-up was a little early in ticks: armed anew, it comes again.
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+    EXPECT_EQ(pass_at(start + 2 * msec), "t");
+    // Passed and armed, it sleeps again.
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_readable(0));
+    start_timer(LAWN_TIME_INFINITY);
+    start_timer(LAWN_TIME_INFINITY - 1 - now_);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_readable(0));
+    start_timer(100); // shorter than the kernel's own latency
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+}
+
+// A clock that runs back between passes, which no real one does, shows when the
+// timerfd is set: the time left is in it.
+TEST_F(Engine, ArmSetsTheTimerfdOnlyWhenItMust)
+{
+    start_timer(3600 * sec);
+    const lawn_time_t almost = lawn_engine_next(engine_) - 1000;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    now_ = almost;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK); // the same deadline
+    EXPECT_FALSE(is_readable(2));
+    start_timer(500);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+    now_ = start;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK); // the same, but run out
+    EXPECT_FALSE(is_readable(0));
+}
+
+TEST_F(Engine, ASpanBelowANanosecondIsWaitedFor)
+{
+    params_.ticks_per_sec = 1e12;
+    create();
+    start_timer(100);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+}
+
+TEST_F(Engine, WaitIsNeverEarly)
+{
+    EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_TIMED_OUT);
+    lawn_time_t before = monotonic();
+    EXPECT_EQ(lawn_engine_wait(engine_, 2 * msec), LAWN_ERR_TIMED_OUT);
+    EXPECT_GE(monotonic() - before, 2 * msec);
+    start_timer(2 * msec);
+    before = monotonic();
+    EXPECT_EQ(lawn_engine_wait(engine_, LAWN_TIME_INFINITY), LAWN_OK);
+    EXPECT_GE(monotonic() - before, lawn_engine_next(engine_) - now_);
+    // The earlier of both.
+    EXPECT_EQ(lawn_engine_wait(engine_, msec), LAWN_ERR_TIMED_OUT);
+
+    // On a clock that is slower than it says, as any is by a little.
+    params_.clock = [](void *) { return monotonic() / 2; };
+    create();
+    before = monotonic();
+    EXPECT_EQ(lawn_engine_wait(engine_, 2 * msec), LAWN_ERR_TIMED_OUT);
+    EXPECT_GE(monotonic() - before, 4 * msec - 2);
+}
+
+TEST_F(Engine, WaitEndsWithASignal)
+{
+    struct sigaction action = {};
+    struct sigaction before;
+    action.sa_handler = [](int) {};
+    ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+    // Again and again, since the first may come before the wait.
+    const itimerval every_msec = {{0, 1000}, {0, 1000}};
+    const itimerval never = {};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &every_msec, nullptr), 0);
+    EXPECT_EQ(lawn_engine_wait(engine_, LAWN_TIME_INFINITY), LAWN_OK);
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST_F(Engine, ASleepIsNoStall)
+{
+    pass();
+    // From the armed time on, the program is expected back.
+    start_timer(sec);
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    pass_at(lawn_engine_next(engine_) + 10 * msec - 1);
+    EXPECT_EQ(stats().stalls, 0U);
+    start_timer(sec);
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    pass_at(lawn_engine_next(engine_) + 10 * msec);
+    EXPECT_EQ(stats().stalls, 1U);
+    EXPECT_EQ(stats().worst_stall, 10 * msec);
+    // A source woke it before: then as ever.
+    start_timer(sec);
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    pass_at(now_ + 100 * msec);
+    EXPECT_EQ(stats().stalls, 1U);
+    pass_at(now_ + 100 * msec);
+    EXPECT_EQ(stats().stalls, 2U);
+    for (Timer &i : timers_) {
+        lawn_engine_stop(engine_, &i.timer);
+    }
+    // After a wait the gap counts from its return.
+    now_ += 9 * msec;
+    ASSERT_EQ(lawn_engine_wait(engine_, 1), LAWN_ERR_TIMED_OUT);
+    pass_at(now_ + 10 * msec - 1);
+    EXPECT_EQ(stats().stalls, 2U);
+    ASSERT_EQ(lawn_engine_wait(engine_, 1), LAWN_ERR_TIMED_OUT);
+    pass_at(now_ + 10 * msec);
+    EXPECT_EQ(stats().stalls, 3U);
+    // BUSY is no sleep.
+    start_timer(0);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    pass_at(now_ + 10 * msec);
+    EXPECT_EQ(stats().stalls, 4U);
+}
+
+TEST_F(Engine, SourcesMayShareAnFd)
+{
+    const int fd = event_fd(1);
+    lawn_source_t *const a = add('a', fd);
+    lawn_source_t *const b = add('b', fd);
+    lawn_engine_remove(engine_, a);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    lawn_engine_remove(engine_, b);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+}
+
+TEST_F(Engine, AnFdMayBeClosedBeforeItsSourceIsRemoved)
+{
+    const int fd = eventfd(1, 0);
+    lawn_source_t *const a = add('a', fd);
+    close(fd);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    // Its number is given out again: the new one's wake-ups must stay.
+    ASSERT_EQ(event_fd(1), fd);
+    lawn_source_t *const b = add('b', fd);
+    lawn_engine_remove(engine_, a);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    lawn_engine_remove(engine_, b);
+    EXPECT_EQ(pass(), "");
+}
+
+TEST_F(Engine, WhatTheKernelRefusesIsReported)
+{
+    rlimit before;
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int fd = event_fd(0);
+    // Neither descriptor, then the first but not the second.
+    for (const rlim_t spare : {rlim_t{1}, rlim_t{2}}) {
+        const rlimit few = {static_cast<rlim_t>(fd) + spare, before.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        const lawn_status_t statuses[] = {
+            lawn_engine_arm(engine_),
+            lawn_engine_wait(engine_, 1),
+            lawn_engine_add(engine_, call, nullptr, fd, nullptr),
+        };
+        const int epoll_fd = lawn_engine_fd(engine_);
+        const int error = errno;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        for (const lawn_status_t status : statuses) {
+            EXPECT_EQ(status, LAWN_ERR_IO);
+        }
+        EXPECT_EQ(epoll_fd, -1);
+        EXPECT_EQ(error, EMFILE);
+        EXPECT_EQ(lowest_free_fd(), fd + 1);
+    }
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(fcntl(lawn_engine_fd(engine_), F_GETFD), FD_CLOEXEC);
+}
+
+} // namespace
