@@ -66,7 +66,7 @@ static void print_deaths(const session_stats_t *stats,
     seconds("death found median", histogram_quantile(&stats->silence, 0.5));
     seconds("death found max", stats->silence.max);
     if (timers->keepalive_idle) {
-        seconds("idle+jitter+interval*probes",
+        seconds("keepalive bound", /* idle + jitter + interval x probes */
                 timers->keepalive_idle + timers->keepalive_jitter +
                     timers->keepalive_interval * timers->keepalive_probes);
     }

@@ -6,7 +6,6 @@
 
 #include "session_internal.h"
 #include "session_world.h"
-#include "wire.h"
 
 namespace
 {
@@ -60,6 +59,18 @@ TEST_F(Datagrams, AGoodOneIsDelivered)
     EXPECT_EQ(server->stats().delivered, 1U);
     EXPECT_EQ(refused(), 0U);
     EXPECT_FALSE(session_is_violated(server->session));
+}
+
+TEST_F(Datagrams, AProbeIsAnswered)
+{
+    wire_header_t header = first_message();
+    header.type = WIRE_PROBE;
+    header.seq = 0;
+    header.length = 0;
+    server->receive(encode(header, 0));
+    ASSERT_EQ(server->sent.size(), 1U);
+    EXPECT_EQ(header_of(server->sent[0]).type, WIRE_PROBE_REPLY);
+    EXPECT_EQ(header_of(server->sent[0]).connection, 3U);
 }
 
 TEST_F(Datagrams, EveryFlippedBitIsMalformed)
@@ -183,9 +194,7 @@ TEST_F(Datagrams, ADuplicateIsCountedAndAcknowledgedAgain)
     ASSERT_EQ(server->sent.size(), 2U);
     EXPECT_EQ(server->stats().delivered, 1U);
     EXPECT_EQ(server->stats().duplicates, 1U);
-    wire_header_t header = {};
-    ASSERT_TRUE(
-        wire_decode(server->sent[1].data(), server->sent[1].size(), &header));
+    const wire_header_t header = header_of(server->sent[1]);
     EXPECT_EQ(header.type, WIRE_ACK);
     EXPECT_EQ(header.ack, 1U);
     EXPECT_EQ(header.connection, 3U);
