@@ -124,75 +124,89 @@ void fire(lawn_t *lawn, lawn_timer_t *timer, lawn_time_t now)
     }
 }
 
-// Looks at the queue with the least bound, which has come. True if a timer was
-// fired.
-bool visit(lawn_t *lawn, lawn_time_t now)
+// One advance.
+struct Pass {
+    lawn_time_t now;
+    unsigned budget; // 0: no limit
+    unsigned max_moves;
+    unsigned fired;
+    unsigned moves;
+
+    bool may_go_on() const
+    {
+        return (budget == 0 || fired < budget) &&
+               (max_moves == 0 || moves < max_moves);
+    }
+};
+
+// Files a timer anew whose check has come and whose deadline has not.
+void move(lawn_t *lawn, lawn_timer_t *timer)
 {
-    const unsigned c = lawn->bounds.leaf_of_least();
-    Queue *const queue = &lawn->queues[c];
-    if (list_is_empty(&queue->head)) {
-        lawn->bounds.set(c, LAWN_TIME_INFINITY);
-        return false;
-    }
-    lawn_timer_t *const timer = timer_of(queue->head.next);
-    if (timer->check != lawn->bounds.get(c)) {
-        lawn->bounds.set(c, timer->check);
-        return false;
-    }
-    list_remove(&timer->link);
-    const lawn_time_t following = list_is_empty(&queue->head)
-                                      ? LAWN_TIME_INFINITY
-                                      : timer_of(queue->head.next)->check;
-    lawn->bounds.set(c, following);
-    if (where_is(timer) == paused) {
-        timer->order = idle;
-        return false;
-    }
-    if (timer->deadline > now) {
-        // A callback may have brought a later time than that of the pass.
-        if (timer->deadline <= lawn->now ||
-            timer->deadline - lawn->now < near_ticks) {
-            insert_near(lawn, timer);
-        } else {
-            enqueue(lawn, timer, false);
-        }
-        return false;
-    }
-    const bool first_of_queue =
-        timer->check == timer->deadline || timer->deadline < following;
-    const bool first_of_all = timer->deadline < lawn->near.first_deadline() &&
-                              timer->deadline < lawn->bounds.least_but(c);
-    if (!first_of_queue || !first_of_all) {
+    // A callback may have brought a later time than that of the pass.
+    if (timer->deadline <= lawn->now ||
+        timer->deadline - lawn->now < near_ticks) {
         insert_near(lawn, timer);
-        return false;
+    } else {
+        enqueue(lawn, timer, false);
     }
-    fire(lawn, timer, now);
-    return true;
 }
 
-unsigned expire(lawn_t *lawn, lawn_time_t now, unsigned budget)
+// Works off the queue with the least bound, which has come, until another
+// comes first. What callbacks start meanwhile is due after this pass, so what
+// was first at the beginning stays first.
+void visit(lawn_t *lawn, Pass *pass)
 {
-    unsigned fired = 0;
-    unsigned visits = 0;
-    while (budget == 0 || fired < budget) {
+    const unsigned c = lawn->bounds.leaf_of_least();
+    const lawn_link_t *const head = &lawn->queues[c].head;
+    lawn_time_t others =
+        earlier_of(lawn->bounds.least_but(c), lawn->near.first_deadline());
+    lawn_time_t check = LAWN_TIME_INFINITY;
+    for (;;) {
+        const bool is_empty = list_is_empty(head);
+        lawn_timer_t *const timer = timer_of(head->next);
+        check = is_empty ? LAWN_TIME_INFINITY : timer->check;
+        if (check > pass->now || check > others || !pass->may_go_on()) {
+            break;
+        }
+        lawn_link_t *const next = timer->link.next;
+        const lawn_time_t following =
+            next == head ? LAWN_TIME_INFINITY : timer_of(next)->check;
+        __builtin_prefetch(next->next);
+        list_remove(&timer->link);
+        if (where_is(timer) == paused) {
+            timer->order = idle;
+            pass->moves++;
+        } else if (timer->deadline > pass->now) {
+            move(lawn, timer);
+            pass->moves++;
+        } else if (timer->deadline < others &&
+                   (check == timer->deadline || timer->deadline < following)) {
+            pass->fired++;
+            fire(lawn, timer, pass->now);
+        } else {
+            insert_near(lawn, timer);
+            others = earlier_of(others, timer->deadline);
+            pass->moves++;
+        }
+    }
+    lawn->bounds.set(c, check);
+}
+
+void expire(lawn_t *lawn, Pass *pass)
+{
+    while (pass->may_go_on()) {
         const lawn_time_t bound = lawn->bounds.least();
         lawn_timer_t *const timer = lawn->near.first();
-        if (bound <= now && (!timer || bound <= timer->deadline)) {
-            if (lawn->max_moves != 0 && visits - fired >= lawn->max_moves) {
-                break;
-            }
-            ++visits;
-            fired += visit(lawn, now);
-        } else if (timer && timer->deadline <= now) {
+        if (bound <= pass->now && (!timer || bound <= timer->deadline)) {
+            visit(lawn, pass);
+        } else if (timer && timer->deadline <= pass->now) {
             lawn->near.remove(timer);
-            fire(lawn, timer, now);
-            ++visits;
-            ++fired;
+            pass->fired++;
+            fire(lawn, timer, pass->now);
         } else {
             break;
         }
     }
-    return fired;
 }
 
 // Ends what set `busy`: timers deferred meanwhile are due from now on.
@@ -267,9 +281,10 @@ unsigned advance_due(lawn_t *lawn, unsigned budget)
     // The last tick of all is "never", whatever the clock says.
     const lawn_time_t now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
     lawn->busy = true;
-    const unsigned fired = expire(lawn, now, budget);
+    Pass pass = {now, budget, lawn->max_moves, 0, 0};
+    expire(lawn, &pass);
     leave(lawn);
-    return fired;
+    return pass.fired;
 }
 
 } // namespace
