@@ -75,7 +75,7 @@ void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
     lawn_time_t ttl = conn->rto;
     if (conn->params.peer_timeout != 0) {
         const lawn_time_t end =
-            add_ticks(conn->unacked_since, conn->params.peer_timeout);
+            add_saturating(conn->unacked_since, conn->params.peer_timeout);
         const lawn_time_t left = end > now ? end - now : 0;
         ttl = left < ttl ? left : ttl;
     }
@@ -106,7 +106,7 @@ bool was_absent(const lawn_conn_t *conn)
 {
     const lawn_time_t deadline = lawn_timer_deadline(&conn->retransmit);
     return conn->attempt == 0 &&
-           add_ticks(deadline, conn->rto) <= conn->engine->stalled_at;
+           add_saturating(deadline, conn->rto) <= conn->engine->stalled_at;
 }
 
 // RFC 6298, 5.4 to 5.6: retransmit, back off, restart. However many RTOs have
@@ -117,13 +117,14 @@ void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
         reinterpret_cast<char *>(timer) - offsetof(lawn_conn_t, retransmit));
     const lawn_conn_params_t &params = conn->params;
     if (params.peer_timeout != 0 &&
-        now >= add_ticks(conn->unacked_since, params.peer_timeout)) {
+        now >= add_saturating(conn->unacked_since, params.peer_timeout)) {
         if (!was_absent(conn)) {
             die(conn, now, LAWN_CONN_PEER_TIMEOUT);
             return;
         }
         // One RTO from now; `now` is at least peer_timeout.
-        conn->unacked_since = add_ticks(now - params.peer_timeout, conn->rto);
+        conn->unacked_since =
+            add_saturating(now - params.peer_timeout, conn->rto);
     }
     if (params.max_retries != 0 && conn->attempt >= params.max_retries) {
         die(conn, now, LAWN_CONN_RETRY_EXCEEDED);
@@ -195,8 +196,8 @@ lawn_status_t lawn_conn_open(lawn_engine_t *engine,
     lawn_timer_init(&conn->retransmit, retransmit_expired);
     lawn_timer_init(&conn->keepalive, keepalive_expired);
     if (own.keepalive_idle != 0) {
-        conn->idle = add_ticks(own.keepalive_idle,
-                               jitter_of(conn, own.keepalive_jitter));
+        conn->idle = add_saturating(own.keepalive_idle,
+                                    jitter_of(conn, own.keepalive_jitter));
         received(conn, read_clock(engine));
     }
     return LAWN_OK;

@@ -198,7 +198,7 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     if (LAWN_UNLIKELY(is_late)) {
         count_stall(engine, now);
     }
-    engine->stall_at = add_ticks(now, engine->stall_threshold);
+    engine->stall_at = add_saturating(now, engine->stall_threshold);
 
     uint64_t work = 0;
     const lawn_source_t *const last = engine->last;

@@ -8,6 +8,7 @@
 #define LAWN_SRC_ENGINE_ENGINE_H
 
 #include "base/base.h"
+#include "base/ticks.h"
 
 #include <lawn/engine.h>
 
@@ -50,11 +51,6 @@ struct lawn_engine {
 
 namespace lawn
 {
-
-inline lawn_time_t add_ticks(lawn_time_t time, lawn_time_t span)
-{
-    return span > LAWN_TIME_INFINITY - time ? LAWN_TIME_INFINITY : time + span;
-}
 
 // The clock, held at the latest pass when it goes back.
 inline lawn_time_t read_clock(const lawn_engine_t *engine)

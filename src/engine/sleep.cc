@@ -38,11 +38,6 @@ constexpr uint64_t nsec_per_sec = 1000000000;
 // what the kernel takes: it wakes, finds nothing due, and sleeps again.
 constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 
-lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
-{
-    return a < b ? a : b;
-}
-
 lawn_status_t add_fd(int epoll_fd, int fd, Event event)
 {
     epoll_event events = {};
@@ -126,7 +121,7 @@ lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
         }
         engine->armed = until;
     }
-    engine->stall_at = add_ticks(until, engine->stall_threshold);
+    engine->stall_at = add_saturating(until, engine->stall_threshold);
     return LAWN_OK;
 }
 
@@ -202,7 +197,7 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_time_t now = read_clock(engine);
-    const lawn_time_t limit = add_ticks(now, max_wait);
+    const lawn_time_t limit = add_saturating(now, max_wait);
     const lawn_time_t next = lawn_next(engine->lawn);
     const lawn_time_t until = earlier_of(next, limit);
     for (;;) {
@@ -222,7 +217,7 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         const lawn_time_t slept_from = now;
         now = read_clock(engine);
         engine->stall_at =
-            add_ticks(earlier_of(now, until), engine->stall_threshold);
+            add_saturating(earlier_of(now, until), engine->stall_threshold);
         if (status == LAWN_OK || next <= limit) {
             return LAWN_OK;
         }

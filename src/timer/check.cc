@@ -2,6 +2,7 @@
 //
 // lawn_check(): every invariant that lawn.cc states, by walking everything.
 
+#include "base/ticks.h"
 #include "timer/lawn_impl.h"
 
 using namespace lawn;
@@ -24,9 +25,7 @@ bool queue_is_sound(const lawn_t *lawn, unsigned c, size_t *running)
         return false;
     }
     const lawn_time_t span = class_floor(c) + (class_width(c) - 1);
-    const lawn_time_t last = span > LAWN_TIME_INFINITY - lawn->now
-                                 ? LAWN_TIME_INFINITY
-                                 : lawn->now + span;
+    const lawn_time_t last = add_saturating(lawn->now, span);
     lawn_time_t check = lawn->bounds.get(c);
     uint64_t exact_order = 0;
     for (const lawn_link_t *i = head->next; i != head; i = i->next) {

@@ -17,27 +17,13 @@
 // is <= its deadline, or only its own queue's is and 5 says that what follows
 // comes later; any other waits in the tree until that holds.
 
+#include "base/ticks.h"
 #include "timer/lawn_impl.h"
 
 using namespace lawn;
 
 namespace
 {
-
-lawn_time_t add_saturating(lawn_time_t a, lawn_time_t b)
-{
-    return b > LAWN_TIME_INFINITY - a ? LAWN_TIME_INFINITY : a + b;
-}
-
-lawn_time_t later_of(lawn_time_t a, lawn_time_t b)
-{
-    return a > b ? a : b;
-}
-
-lawn_time_t earlier_of(lawn_time_t a, lawn_time_t b)
-{
-    return a < b ? a : b;
-}
 
 // Most connections of a program have one TTL, and then a class has one: its
 // timers can check at their deadline. A TTL that comes twice running, or to an

@@ -6,6 +6,7 @@
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
 
 #include "timer/bounds.h"
+#include "timer/link.h"
 #include "timer/near.h"
 #include "timer/ttl_class.h"
 
@@ -37,42 +38,6 @@ inline uint64_t where_is(const lawn_timer_t *timer)
 inline void set_where(lawn_timer_t *timer, Where where)
 {
     timer->order = (timer->order & ~where_mask) | where;
-}
-
-inline lawn_timer_t *timer_of(lawn_link_t *link)
-{
-    return reinterpret_cast<lawn_timer_t *>(link);
-}
-
-inline const lawn_timer_t *timer_of(const lawn_link_t *link)
-{
-    return reinterpret_cast<const lawn_timer_t *>(link);
-}
-
-// A circular list with a head that is not a timer.
-inline void list_init(lawn_link_t *head)
-{
-    head->next = head;
-    head->prev = head;
-}
-
-inline bool list_is_empty(const lawn_link_t *head)
-{
-    return head->next == head;
-}
-
-inline void list_append(lawn_link_t *head, lawn_link_t *link)
-{
-    link->next = head;
-    link->prev = head->prev;
-    head->prev->next = link;
-    head->prev = link;
-}
-
-inline void list_remove(lawn_link_t *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
 }
 
 // The timers of one TTL class, in the order of their checks.

@@ -5,22 +5,13 @@
 #include "timer/near.h"
 
 #include "base/base.h"
+#include "timer/link.h"
 
 namespace lawn
 {
 
 namespace
 {
-
-lawn_timer_t *timer_of(lawn_link_t *link)
-{
-    return reinterpret_cast<lawn_timer_t *>(link);
-}
-
-const lawn_timer_t *timer_of(const lawn_link_t *link)
-{
-    return reinterpret_cast<const lawn_timer_t *>(link);
-}
 
 bool fires_before(const lawn_timer_t *a, const lawn_timer_t *b)
 {
