@@ -134,10 +134,11 @@ LAWN_API bool lawn_timer_is_active(const lawn_timer_t *timer);
 LAWN_API lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
 
 /* Fires every timer whose deadline is <= now, at most `budget` of them (0: no
- * limit), and returns how many it fired: `budget` means call again. They fire
- * in the order of their deadlines, and those with one deadline and one TTL in
- * the order in which they were started. A `now` that goes back is taken as the
- * latest seen. The paper's PerTickBookkeeping and TimerExpired. */
+ * limit), and returns how many it fired: `budget` means call again. Timers
+ * with one TTL fire in the order in which they were started. (As it is, all
+ * fire in the order of their deadlines; do not rely on it.) A `now` that goes
+ * back is taken as the latest seen. The paper's PerTickBookkeeping and
+ * TimerExpired. */
 LAWN_API unsigned lawn_advance(lawn_t *lawn, lawn_time_t now, unsigned budget);
 
 /* When to advance next: never later than the earliest deadline, possibly

@@ -1,0 +1,65 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A contender as the workloads see it: a table of calls over opaque nodes, one
+// indirect call each, the same for all, so that none gains by being inlined
+// into a benchmark as no program would have it.
+
+#ifndef LAWN_BENCH_CONTENDER_H
+#define LAWN_BENCH_CONTENDER_H
+
+#include "schemes/scheme.h"
+
+#include <vector>
+
+namespace bench
+{
+
+// What the workloads know of expiry: which nodes, in what order.
+extern std::vector<void *> expired;
+
+struct Contender {
+    Traits traits;
+    size_t node_size;
+    void *(*create)(const Config &config);
+    void (*destroy)(void *scheme);
+    // `count` idle nodes in an array, node_size apart.
+    void *(*make_nodes)(size_t count);
+    void (*free_nodes)(void *nodes);
+    void (*start)(void *scheme, void *node, Time now, Time ttl);
+    bool (*stop)(void *scheme, void *node);
+    unsigned (*advance)(void *scheme, Time now, unsigned budget);
+};
+
+// A contender from a class as schemes/scheme.h describes it.
+template <class Scheme> Contender contender_of()
+{
+    using Node = typename Scheme::Node;
+    Contender c = {};
+    c.traits = Scheme::traits;
+    c.node_size = sizeof(Node);
+    c.create = [](const Config &config) -> void * {
+        return new Scheme(config);
+    };
+    c.destroy = [](void *scheme) { delete static_cast<Scheme *>(scheme); };
+    c.make_nodes = [](size_t count) -> void * { return new Node[count](); };
+    c.free_nodes = [](void *nodes) { delete[] static_cast<Node *>(nodes); };
+    c.start = [](void *scheme, void *node, Time now, Time ttl) {
+        static_cast<Scheme *>(scheme)->start(*static_cast<Node *>(node), now,
+                                             ttl);
+    };
+    c.stop = [](void *scheme, void *node) {
+        return static_cast<Scheme *>(scheme)->stop(*static_cast<Node *>(node));
+    };
+    c.advance = [](void *scheme, Time now, unsigned budget) {
+        return static_cast<Scheme *>(scheme)->advance(
+            now, budget, [](Node &node, Time) { expired.push_back(&node); });
+    };
+    return c;
+}
+
+// All that this build has, Lawn first.
+const std::vector<Contender> &contenders();
+
+} // namespace bench
+
+#endif

@@ -1,0 +1,231 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The contenders of this build: Lawn by its public API, the reference schemes,
+// and what the C++ library offers a program that has no timer library.
+
+#include "contender.h"
+
+#include "schemes/hashed_wheel.h"
+#include "schemes/hashed_wheel_sorted.h"
+#include "schemes/hierarchical_wheel.h"
+#include "schemes/hierarchical_wheel_nomigration.h"
+#include "schemes/lawn_intrusive.h"
+#include "schemes/lawn_textbook.h"
+#include "schemes/multipass_wheel.h"
+#include "schemes/ordered_list.h"
+#include "schemes/resizing_wheel.h"
+#include "schemes/simple_wheel.h"
+#include "schemes/tree.h"
+#include "schemes/unordered_list.h"
+
+#include <lawn/timer.h>
+
+#include <map>
+#include <queue>
+
+namespace bench
+{
+
+std::vector<void *> expired;
+
+namespace
+{
+
+void on_expired(lawn_timer_t *timer, lawn_time_t)
+{
+    expired.push_back(timer);
+}
+
+Contender lawn_contender(const char *name, bool (*stop)(void *, void *))
+{
+    Contender c = {};
+    c.traits = {name, "this library", false, false, false, false};
+    c.node_size = sizeof(lawn_timer_t);
+    c.create = [](const Config &) -> void * {
+        lawn_t *lawn = nullptr;
+        lawn_create(nullptr, &lawn);
+        return lawn;
+    };
+    c.destroy = [](void *lawn) { lawn_destroy(static_cast<lawn_t *>(lawn)); };
+    c.make_nodes = [](size_t count) -> void * {
+        lawn_timer_t *const timers = new lawn_timer_t[count];
+        for (size_t i = 0; i < count; ++i) {
+            lawn_timer_init(&timers[i], on_expired);
+        }
+        return timers;
+    };
+    c.free_nodes = [](void *nodes) {
+        delete[] static_cast<lawn_timer_t *>(nodes);
+    };
+    c.start = [](void *lawn, void *timer, Time now, Time ttl) {
+        lawn_timer_start(static_cast<lawn_t *>(lawn),
+                         static_cast<lawn_timer_t *>(timer), now, ttl);
+    };
+    c.stop = stop;
+    c.advance = [](void *lawn, Time now, unsigned budget) {
+        return lawn_advance(static_cast<lawn_t *>(lawn), now, budget);
+    };
+    return c;
+}
+
+bool lawn_stop(void *lawn, void *timer)
+{
+    return lawn_timer_stop(static_cast<lawn_t *>(lawn),
+                           static_cast<lawn_timer_t *>(timer));
+}
+
+bool lawn_pause(void *lawn, void *timer)
+{
+    return lawn_timer_pause(static_cast<lawn_t *>(lawn),
+                            static_cast<lawn_timer_t *>(timer));
+}
+
+// std::multimap from deadline to timer: what most programs without a timer
+// library do.
+class Multimap
+{
+public:
+    static constexpr Traits traits{
+        "multimap", "std::multimap", false, false, false, false,
+    };
+
+    struct Node {
+        std::multimap<Time, Node *>::iterator place;
+        bool running = false;
+    };
+
+    explicit Multimap(const Config &)
+    {
+    }
+
+    void start(Node &node, Time now, Time ttl)
+    {
+        stop(node);
+        const Time deadline = ttl > never - now ? never : now + ttl;
+        node.place = timers_.emplace(deadline, &node);
+        node.running = true;
+    }
+
+    bool stop(Node &node)
+    {
+        const bool was_running = node.running;
+        if (was_running) {
+            timers_.erase(node.place);
+        }
+        node.running = false;
+        return was_running;
+    }
+
+    template <class Fired>
+    unsigned advance(Time now, unsigned budget, Fired &&fired)
+    {
+        unsigned count = 0;
+        while (!timers_.empty() && timers_.begin()->first <= now &&
+               (budget == 0 || count < budget)) {
+            Node &node = *timers_.begin()->second;
+            stop(node);
+            ++count;
+            fired(node, now);
+        }
+        return count;
+    }
+
+private:
+    std::multimap<Time, Node *> timers_;
+};
+
+// std::priority_queue with lazy deletion: a stop or re-arm leaves the old entry
+// behind, to be thrown away when it comes up.
+class PriorityQueue
+{
+public:
+    static constexpr Traits traits{
+        "priority-queue",
+        "std::priority_queue, lazy deletion",
+        false,
+        false,
+        true,
+        false,
+    };
+
+    struct Node {
+        uint64_t start = 0; // number of the start that counts; 0: idle
+    };
+
+    explicit PriorityQueue(const Config &)
+    {
+    }
+
+    void start(Node &node, Time now, Time ttl)
+    {
+        node.start = ++starts_;
+        queue_.push({ttl > never - now ? never : now + ttl, starts_, &node});
+    }
+
+    bool stop(Node &node)
+    {
+        const bool was_running = node.start != 0;
+        node.start = 0;
+        return was_running;
+    }
+
+    template <class Fired>
+    unsigned advance(Time now, unsigned budget, Fired &&fired)
+    {
+        unsigned count = 0;
+        while (!queue_.empty() && queue_.top().deadline <= now &&
+               (budget == 0 || count < budget)) {
+            const Entry entry = queue_.top();
+            queue_.pop();
+            if (entry.node->start == entry.start) {
+                entry.node->start = 0;
+                ++count;
+                fired(*entry.node, now);
+            }
+        }
+        return count;
+    }
+
+private:
+    struct Entry {
+        Time deadline;
+        uint64_t start;
+        Node *node;
+
+        bool operator<(const Entry &other) const
+        {
+            return deadline != other.deadline ? deadline > other.deadline
+                                              : start > other.start;
+        }
+    };
+
+    std::priority_queue<Entry> queue_;
+    uint64_t starts_ = 0;
+};
+
+} // namespace
+
+const std::vector<Contender> &contenders()
+{
+    static const std::vector<Contender> all = {
+        lawn_contender("lawn", lawn_stop),
+        lawn_contender("lawn-pause", lawn_pause),
+        contender_of<UnorderedList>(),
+        contender_of<OrderedList>(),
+        contender_of<Tree>(),
+        contender_of<SimpleWheel>(),
+        contender_of<HashedWheelSorted>(),
+        contender_of<HashedWheel>(),
+        contender_of<HierarchicalWheel>(),
+        contender_of<NoMigrationWheel>(),
+        contender_of<ResizingWheel>(),
+        contender_of<MultipassWheel>(),
+        contender_of<LawnTextbook>(),
+        contender_of<LawnIntrusive>(),
+        contender_of<Multimap>(),
+        contender_of<PriorityQueue>(),
+    };
+    return all;
+}
+
+} // namespace bench
