@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 namespace e2e
@@ -136,6 +137,17 @@ double Process::number(const std::string &name) const
     const std::string value = summary(name);
     const size_t digit = value.find_first_of("0123456789");
     return digit == std::string::npos ? -1 : strtod(&value[digit], nullptr);
+}
+
+uint64_t received_packets(const std::string &device)
+{
+    std::ifstream file("/sys/class/infiniband/" + device +
+                       "/ports/1/hw_counters/rcvd_pkts");
+    uint64_t packets = 0;
+    if (!(file >> packets)) {
+        throw std::runtime_error("no counters of " + device);
+    }
+    return packets;
 }
 
 void shell(const std::string &command)

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ private:
     int status_ = 0;
     bool ended_ = false;
 };
+
+// Packets that `device` has received since it was made.
+uint64_t received_packets(const std::string &device);
 
 // Runs a shell command, such as tc or ip; fails the test if it fails.
 void shell(const std::string &command);

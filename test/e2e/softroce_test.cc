@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <memory>
 #include <stdexcept>
@@ -79,6 +80,15 @@ protected:
     {
         expect_within_a_minute(*client_, "connected:");
         expect_within_a_minute(*server_, "connected:");
+        // They have met; now wait for messages to flow.
+        const uint64_t before = e2e::received_packets("rxe0");
+        for (int msec = 0; e2e::received_packets("rxe0") < before + 100;
+             ++msec) {
+            if (msec == 60'000) {
+                throw std::runtime_error("no messages flow");
+            }
+            usleep(1000);
+        }
     }
 
     // Spoils both directions of the wire, below RDMA.
@@ -245,6 +255,11 @@ TEST_F(SoftRoce, RcLinkDownAndUpIsSurvivedOrReported)
         EXPECT_EQ(process->number("early firings"), 0);
         if (status == peer_dead) {
             EXPECT_GT(process->number("dead connections"), 0);
+            const double by_keepalive = process->number("dead by keepalive");
+            const bool says_why =
+                process->output().find("\npingpong_verbs: ") !=
+                std::string::npos;
+            EXPECT_TRUE(by_keepalive > 0 || says_why);
         }
     }
 }
