@@ -16,6 +16,7 @@
 
 #include "conn/rto.h"
 
+#include "base/mix.h"
 #include "clock/convert.h"
 #include "engine/engine.h"
 
@@ -58,13 +59,10 @@ bool params_are_valid(const lawn_conn_params_t &params)
 }
 
 // A share of `jitter`, 0 and all of it included, that depends on the address
-// alone: the finaliser of splitmix64 (Steele, Lea, Flood 2014), scaled.
+// alone.
 lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
 {
-    uint64_t hash = reinterpret_cast<uintptr_t>(conn);
-    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
-    hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
-    hash ^= hash >> 31;
+    const uint64_t hash = mix64(reinterpret_cast<uintptr_t>(conn));
     return static_cast<lawn_time_t>((uint128{jitter} + 1) * hash >> 64);
 }
 
@@ -77,7 +75,7 @@ void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
         const lawn_time_t end =
             add_saturating(conn->unacked_since, conn->params.peer_timeout);
         const lawn_time_t left = end > now ? end - now : 0;
-        ttl = left < ttl ? left : ttl;
+        ttl = earlier_of(ttl, left);
     }
     lawn_timer_start(conn->engine->lawn, &conn->retransmit, now, ttl);
 }

@@ -3,6 +3,7 @@
 // Timers by number: nodes from a pool, found by a chained hash of their id,
 // each embedding a timer of the lawn below.
 
+#include "base/mix.h"
 #include "timer/lawn_impl.h"
 
 #include <lawn/keyed.h>
@@ -43,17 +44,9 @@ namespace
 
 using namespace lawn;
 
-// Ids are often counters or addresses: the finaliser of murmur3 spreads them.
-size_t hash(uint64_t id)
-{
-    id = (id ^ (id >> 33)) * 0xff51afd7ed558ccdU;
-    id = (id ^ (id >> 33)) * 0xc4ceb9fe1a85ec53U;
-    return static_cast<size_t>(id ^ (id >> 33));
-}
-
 Node **bucket_of(lawn_keyed_t *keyed, uint64_t id)
 {
-    return &keyed->buckets[hash(id) & keyed->bucket_mask];
+    return &keyed->buckets[mix64(id) & keyed->bucket_mask];
 }
 
 // The link that points at `id`'s node, or the null one at its bucket's end.

@@ -5,6 +5,7 @@
 #include "timer/near.h"
 
 #include "base/base.h"
+#include "base/mix.h"
 #include "timer/link.h"
 
 namespace lawn
@@ -19,13 +20,9 @@ bool fires_before(const lawn_timer_t *a, const lawn_timer_t *b)
                                       : a->order < b->order;
 }
 
-// The order is a counter; the finaliser of splitmix64 makes it look random.
 uint64_t priority(const lawn_link_t *link)
 {
-    uint64_t x = timer_of(link)->order;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
+    return mix64(timer_of(link)->order);
 }
 
 } // namespace
