@@ -20,6 +20,7 @@ extern std::vector<void *> expired;
 struct Contender {
     Traits traits;
     size_t node_size;
+    // nullptr if it cannot run here; the reason goes to stderr, once.
     void *(*create)(const Config &config);
     void (*destroy)(void *scheme);
     // `count` idle nodes in an array, node_size apart.
@@ -28,6 +29,10 @@ struct Contender {
     void (*start)(void *scheme, void *node, Time now, Time ttl);
     bool (*stop)(void *scheme, void *node);
     unsigned (*advance)(void *scheme, Time now, unsigned budget);
+    // Null for a contender on virtual time. Else it has a clock of its own,
+    // 1 tick = 1 ns, and ignores `now`: this waits until the clock has gone on
+    // by `time`.
+    void (*wait)(void *scheme, Time time);
 };
 
 // A contender from a class as schemes/scheme.h describes it.

@@ -4,6 +4,7 @@
 // and what the C++ library offers a program that has no timer library.
 
 #include "contender.h"
+#include "peers/peers.h"
 
 #include "schemes/hashed_wheel.h"
 #include "schemes/hashed_wheel_sorted.h"
@@ -203,11 +204,9 @@ private:
     uint64_t starts_ = 0;
 };
 
-} // namespace
-
-const std::vector<Contender> &contenders()
+std::vector<Contender> all_contenders()
 {
-    static const std::vector<Contender> all = {
+    std::vector<Contender> list = {
         lawn_contender("lawn", lawn_stop),
         lawn_contender("lawn-pause", lawn_pause),
         contender_of<UnorderedList>(),
@@ -225,6 +224,17 @@ const std::vector<Contender> &contenders()
         contender_of<Multimap>(),
         contender_of<PriorityQueue>(),
     };
+    for (const Contender &peer : peers()) {
+        list.push_back(peer);
+    }
+    return list;
+}
+
+} // namespace
+
+const std::vector<Contender> &contenders()
+{
+    static const std::vector<Contender> all = all_contenders();
     return all;
 }
 
