@@ -20,6 +20,18 @@
 #define LAWN_API
 #endif
 
+/* For functions whose frequent case is inline. The library has each of them as
+ * a symbol too, for whoever takes its address or loads it by name. */
+#define LAWN_INLINE LAWN_API inline
+
+#if defined(__GNUC__)
+#define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define LAWN_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define LAWN_LIKELY(condition) (condition)
+#define LAWN_UNLIKELY(condition) (condition)
+#endif
+
 #ifdef __cplusplus
 #define LAWN_BEGIN_DECLS extern "C" {
 #define LAWN_END_DECLS }

@@ -50,12 +50,22 @@
 
 LAWN_BEGIN_DECLS
 
-/* One thread's timers. In C++ `lawn` is a namespace, so the tag differs. */
+/* One thread's timers. What is shown of it, and of a timer, is for the inline
+ * functions below; programs never look inside. In C++ `lawn` is a namespace, so
+ * the tag differs. */
 #ifdef __cplusplus
 typedef struct lawn_impl lawn_t;
+struct lawn_impl {
 #else
 typedef struct lawn lawn_t;
+struct lawn {
 #endif
+    lawn_time_t now;  /* the latest time seen */
+    lawn_time_t next; /* nothing to do before this */
+    size_t running;
+    uint64_t turn;       /* of the latest start, see lawn_timer.place */
+    uint64_t first_turn; /* at a new `now` */
+};
 typedef struct lawn_timer lawn_timer_t;
 
 /* Called when `timer` has expired: its deadline is <= `now`, the time of the
@@ -65,7 +75,6 @@ typedef struct lawn_timer lawn_timer_t;
  * in release builds). */
 typedef void (*lawn_expired_fn_t)(lawn_timer_t *timer, lawn_time_t now);
 
-/* For the library's use; programs never look inside. */
 typedef struct lawn_link {
     struct lawn_link *next; /* in a queue; left in the tree */
     struct lawn_link *prev; /* in a queue; right in the tree */
@@ -77,10 +86,23 @@ typedef struct lawn_link {
 struct lawn_timer {
     lawn_link_t link;
     lawn_time_t deadline;
-    lawn_time_t check; /* <= deadline; when to look at this timer */
+    uint64_t place; /* see below */
     lawn_expired_fn_t expired;
-    uint64_t order; /* number of the start << 3 | where the timer is */
 };
+
+/* The bits of `place`, lowest first. A timer in a queue is `native` where its
+ * latest start put it, and a `stray` once it was re-armed there or moved. The
+ * turn numbers the starts of one `now`; nothing else has equal deadlines and
+ * one TTL. */
+enum {
+    LAWN_PLACE_WHERE_BITS = 3,  /* 0: idle */
+    LAWN_PLACE_CLASS_BITS = 10, /* of the queue */
+    LAWN_PLACE_CHECK_BITS = 30, /* when to look at it, within the queue */
+    LAWN_PLACE_TURN_SHIFT = 43  /* 21 bits */
+};
+enum { LAWN_PLACE_PAUSED = 1, LAWN_PLACE_STRAY = 2 };
+#define LAWN_PLACE_WHERE_MASK ((UINT64_C(1) << LAWN_PLACE_WHERE_BITS) - 1)
+#define LAWN_PLACE_TURN_ONE (UINT64_C(1) << LAWN_PLACE_TURN_SHIFT)
 
 /* Zero-filled is the default of everything. */
 typedef struct {
@@ -112,8 +134,8 @@ LAWN_API void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired);
  * at the next advance, never within the one that is running, so a callback
  * that re-arms itself with 0 cannot spin. A `now` before the latest that this
  * lawn has seen is taken as that one. The paper's StartTimer. */
-LAWN_API void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
-                               lawn_time_t now, lawn_time_t ttl);
+LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
+                                  lawn_time_t now, lawn_time_t ttl);
 
 /* Stops `timer` and forgets it: its memory may be freed at once. True if it
  * was running; its callback will then not be called for that start. The
@@ -123,7 +145,7 @@ LAWN_API bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer);
 /* Stops a timer that will soon be started again: same answer and promise as
  * stop, at the cost of one store. The lawn may still hold the timer, so stop
  * it before its memory goes. */
-LAWN_API bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer);
+LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer);
 
 /* True from start until stop, pause or expiry. */
 LAWN_API bool lawn_timer_is_active(const lawn_timer_t *timer);
@@ -139,7 +161,8 @@ LAWN_API lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
  * fire in the order of their deadlines; do not rely on it.) A `now` that goes
  * back is taken as the latest seen. The paper's PerTickBookkeeping and
  * TimerExpired. */
-LAWN_API unsigned lawn_advance(lawn_t *lawn, lawn_time_t now, unsigned budget);
+LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
+                                  unsigned budget);
 
 /* When to advance next: never later than the earliest deadline, possibly
  * earlier; LAWN_TIME_INFINITY when no timer runs. After an advance that fired
@@ -157,6 +180,65 @@ LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
 /* Walks the whole structure and every invariant in it, O(count); for tests.
  * LAWN_ERR_CORRUPT when one is broken. */
 LAWN_API lawn_status_t lawn_check(const lawn_t *lawn);
+
+/* What is inline: the re-arm to no earlier a deadline, the pause of a timer
+ * that was re-armed, the advance with nothing to do. The rest is behind these,
+ * which are not for programs. */
+LAWN_API void lawn_timer_start_rest(lawn_t *lawn, lawn_timer_t *timer,
+                                    lawn_time_t ttl);
+LAWN_API bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer);
+LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
+
+LAWN_INLINE void lawn_see(lawn_t *lawn, lawn_time_t now)
+{
+    if (now > lawn->now) {
+        lawn->now = now;
+        lawn->turn = lawn->first_turn;
+    }
+}
+
+LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
+                                  lawn_time_t now, lawn_time_t ttl)
+{
+    const uint64_t where = timer->place & LAWN_PLACE_WHERE_MASK;
+    lawn_time_t deadline;
+    uint64_t turn;
+    lawn_see(lawn, now);
+    deadline = lawn->now + ttl;
+    turn = lawn->turn + LAWN_PLACE_TURN_ONE;
+    /* Not with ttl 0 or an overflow, of the deadline or of the turn. */
+    if (LAWN_LIKELY((where == LAWN_PLACE_STRAY || where == LAWN_PLACE_PAUSED) &&
+                    deadline >= timer->deadline && deadline > lawn->now &&
+                    turn != 0)) {
+        lawn->turn = turn;
+        lawn->running += where == LAWN_PLACE_PAUSED;
+        timer->deadline = deadline;
+        timer->place =
+            (timer->place & (LAWN_PLACE_TURN_ONE - 1 - LAWN_PLACE_WHERE_MASK)) |
+            turn | LAWN_PLACE_STRAY;
+        return;
+    }
+    lawn_timer_start_rest(lawn, timer, ttl);
+}
+
+LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer)
+{
+    if ((timer->place & LAWN_PLACE_WHERE_MASK) != LAWN_PLACE_STRAY) {
+        return lawn_timer_pause_rest(lawn, timer);
+    }
+    lawn->running--;
+    timer->place ^= LAWN_PLACE_STRAY ^ LAWN_PLACE_PAUSED;
+    return true;
+}
+
+LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
+                                  unsigned budget)
+{
+    lawn_see(lawn, now);
+    return LAWN_LIKELY(lawn->now < lawn->next)
+               ? 0
+               : lawn_advance_rest(lawn, budget);
+}
 
 LAWN_END_DECLS
 

@@ -14,9 +14,6 @@
 // release builds (NDEBUG), stated at each function.
 #define LAWN_ASSERT(condition) assert(condition)
 
-#define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)
-#define LAWN_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-
 // Keeps what is rare, and the registers it would save, out of a hot function.
 #define LAWN_COLD_PATH __attribute__((noinline))
 

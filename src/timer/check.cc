@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn_check(): every invariant that lawn.cc states, by walking everything.
+// lawn_check(): every invariant that lawn_impl.h states, by walking everything.
 
 #include "base/ticks.h"
 #include "timer/lawn_impl.h"
@@ -17,7 +17,7 @@ bool links_are_sound(const lawn_link_t *link)
 }
 
 // Adds the running timers of class `c` to *running.
-bool queue_is_sound(const lawn_t *lawn, unsigned c, size_t *running)
+bool queue_is_sound(const Lawn *lawn, unsigned c, size_t *running)
 {
     const Queue *const queue = &lawn->queues[c];
     const lawn_link_t *const head = &queue->head;
@@ -26,33 +26,38 @@ bool queue_is_sound(const lawn_t *lawn, unsigned c, size_t *running)
     }
     const lawn_time_t span = class_floor(c) + (class_width(c) - 1);
     const lawn_time_t last = add_saturating(lawn->now, span);
-    lawn_time_t check = lawn->bounds.get(c);
-    uint64_t exact_order = 0;
+    const lawn_time_t stray_bound = lawn->stray_bounds.get(c);
+    lawn_time_t least = lawn->bounds.get(c);
+    size_t strays = 0;
     for (const lawn_link_t *i = head->next; i != head; i = i->next) {
         const lawn_timer_t *const timer = timer_of(i);
         const uint64_t where = where_is(timer);
-        if (!links_are_sound(i) || (where != queued && where != paused) ||
-            timer->check < check || timer->check > timer->deadline ||
-            timer->check > queue->last_check || timer->check > last) {
+        const lawn_time_t check = check_of(queue, c, timer);
+        if (!links_are_sound(i) || !is_in_queue(timer) ||
+            class_of_queue(timer) != c || check < least ||
+            check > timer->deadline || check > last) {
             return false;
         }
-        check = timer->check;
-        if (timer->check == timer->deadline) {
-            if (timer->order < exact_order) {
+        least = check;
+        if (where != native) {
+            ++strays;
+            if (check < stray_bound) {
                 return false;
             }
-            exact_order = timer->order;
         }
-        *running += where == queued;
+        *running += where != paused;
     }
-    return true;
+    return strays == queue->strays &&
+           (strays == 0 || stray_bound >= lawn->bounds.get(c));
 }
 
 } // namespace
 
-lawn_status_t lawn_check(const lawn_t *lawn)
+lawn_status_t lawn_check(const lawn_t *handle)
 {
-    if (!lawn || !lawn->bounds.is_consistent()) {
+    const Lawn *const lawn = impl_of(handle);
+    if (!lawn || !lawn->bounds.is_consistent() ||
+        !lawn->stray_bounds.is_consistent()) {
         return LAWN_ERR_CORRUPT;
     }
     size_t running = 0;

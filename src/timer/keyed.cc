@@ -85,7 +85,7 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
 // Adds room for `more` nodes, and buckets for all: both or neither.
 bool grow(lawn_keyed_t *keyed, size_t more)
 {
-    const lawn_allocator_t &allocator = keyed->lawn->allocator;
+    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
     if (more > SIZE_MAX / 4 / sizeof(Node) - keyed->capacity) {
         return false;
     }
@@ -141,14 +141,14 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_keyed_t *const keyed = static_cast<lawn_keyed_t *>(
-        allocate(lawn->allocator, sizeof(lawn_keyed_t)));
+        allocate(impl_of(lawn)->allocator, sizeof(lawn_keyed_t)));
     if (!keyed) {
         return LAWN_ERR_NO_MEMORY;
     }
     *keyed = {};
     keyed->lawn = lawn;
     if (!grow(keyed, capacity_hint ? capacity_hint : 1)) {
-        release(lawn->allocator, keyed);
+        release(impl_of(lawn)->allocator, keyed);
         return LAWN_ERR_NO_MEMORY;
     }
     *keyed_p = keyed;
@@ -160,7 +160,7 @@ void lawn_keyed_destroy(lawn_keyed_t *keyed)
     if (!keyed) {
         return;
     }
-    const lawn_allocator_t &allocator = keyed->lawn->allocator;
+    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
     for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
         for (Node *node = keyed->buckets[i]; node; node = node->next) {
             lawn_timer_stop(keyed->lawn, &node->timer);

@@ -1,52 +1,37 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The structure behind lawn_t; lawn/timer.h draws it.
+//
+// What holds between calls, and lawn_check() verifies:
+//   1. A timer's check is <= its deadline.
+//   2. Checks do not decrease along a queue.
+//   3. A queue's bound is <= the check of its head. It may be too low, after a
+//      stop; the next visit mends it.
+//   4. No check in the queue of class c is later than
+//      now + class_floor(c) + class_width(c) - 1.
+//   5. A native timer is in the queue of its TTL's class, behind the natives
+//      that were started before it.
+//   6. A queue's stray bound is >= its bound, and <= the check of each stray.
+//
+// Never early is plain: only a timer with deadline <= now is fired. Never late
+// follows from 1 to 3: while a deadline is <= now, so is some bound or the
+// tree's first, and an advance goes on until none is. In order, for timers of
+// one TTL, whose deadlines are in the order of their starts: natives are by 5;
+// and a native fires only when no stray can have a deadline as early, by 1 and
+// 6, a stray only when no other timer at all can. What is due and may not fire
+// yet waits in the tree.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
 
 #include "timer/bounds.h"
-#include "timer/link.h"
 #include "timer/near.h"
-#include "timer/ttl_class.h"
+#include "timer/queue.h"
 
 #include "base/base.h"
 
-#include <lawn/timer.h>
-
 namespace lawn
 {
-
-// Where a timer is: the low bits of its order. Zero is idle, so that a
-// zero-filled timer is.
-enum Where : uint64_t {
-    idle = 0,
-    paused = 1, // in a queue, but not running
-    queued = 2, // in a queue
-    listed = 3, // in a list that is not a queue: deferred, or being drained
-    near = 4,   // in the tree
-};
-
-constexpr unsigned where_bits = 3;
-constexpr uint64_t where_mask = (uint64_t{1} << where_bits) - 1;
-
-inline uint64_t where_is(const lawn_timer_t *timer)
-{
-    return timer->order & where_mask;
-}
-
-inline void set_where(lawn_timer_t *timer, Where where)
-{
-    timer->order = (timer->order & ~where_mask) | where;
-}
-
-// The timers of one TTL class, in the order of their checks.
-struct Queue {
-    lawn_link_t head;
-    lawn_time_t last_check; // no check in the queue is later
-    lawn_time_t sole_ttl;   // starts with this TTL check at their deadline
-    lawn_time_t last_ttl;   // of the latest start
-};
 
 // What remains below this goes to the tree: 2 us of a 2 GHz counter.
 constexpr lawn_time_t near_ticks = 4096;
@@ -54,20 +39,40 @@ constexpr lawn_time_t near_ticks = 4096;
 constexpr unsigned bounds_leaves = 1024;
 static_assert(bounds_leaves >= class_count, "a leaf for each class");
 
-} // namespace lawn
-
-struct lawn_impl {
-    lawn_time_t now;  // the latest time seen
-    lawn_time_t next; // nothing to do before this
-    uint64_t starts;  // numbers them
-    size_t running;
+struct Lawn : lawn_impl {
     bool busy; // in an advance or a drain: deadlines <= now wait
     unsigned max_moves;
     lawn_link_t deferred; // started with ttl 0 in the pass that runs
-    lawn::Near near;
+    Near near;
     lawn_allocator_t allocator;
-    lawn::Bounds<lawn::bounds_leaves> bounds; // of the heads' checks
-    lawn::Queue queues[lawn::class_count];
+    Bounds<bounds_leaves> bounds;       // of the checks in each queue
+    Bounds<bounds_leaves> stray_bounds; // of those of its strays
+    Queue queues[class_count];
 };
+
+inline Lawn *impl_of(lawn_t *lawn)
+{
+    return static_cast<Lawn *>(lawn);
+}
+
+inline const Lawn *impl_of(const lawn_t *lawn)
+{
+    return static_cast<const Lawn *>(lawn);
+}
+
+// Files a timer under what remains of its time. `started`: by its start, not
+// by a move.
+void enqueue(Lawn *lawn, lawn_timer_t *timer, bool started);
+
+inline void insert_near(Lawn *lawn, lawn_timer_t *timer)
+{
+    set_where(timer, near);
+    lawn->near.insert(timer);
+}
+
+// Ends what set `busy`: timers deferred meanwhile are due from now on.
+void leave(Lawn *lawn);
+
+} // namespace lawn
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/mix.h"
 #include "timer/link.h"
+#include "timer/place.h"
 
 namespace lawn
 {
@@ -14,15 +15,19 @@ namespace lawn
 namespace
 {
 
+// By address last, so that keys are unique: only timers of different TTLs, or
+// beyond the last turn, have equal deadlines and turns.
 bool fires_before(const lawn_timer_t *a, const lawn_timer_t *b)
 {
-    return a->deadline != b->deadline ? a->deadline < b->deadline
-                                      : a->order < b->order;
+    if (a->deadline != b->deadline) {
+        return a->deadline < b->deadline;
+    }
+    return turn_of(a) != turn_of(b) ? turn_of(a) < turn_of(b) : a < b;
 }
 
 uint64_t priority(const lawn_link_t *link)
 {
-    return mix64(timer_of(link)->order);
+    return mix64(reinterpret_cast<uintptr_t>(link));
 }
 
 } // namespace

@@ -1,12 +1,12 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The near timers: those that are due, or so soon that another queue is not
-// worth it, in the order in which they fire: by deadline, then by start.
+// worth it, in the order in which they fire: by deadline, then by turn.
 //
 // A treap (Seidel and Aragon, "Randomized Search Trees", 1996) through the
 // timers' own links, `next` being left and `prev` right. Keys are unique, so a
 // timer is found from the root and needs no link to its parent; its priority
-// is a hash of its order and needs no field. Polled often, the tree holds a
+// is a hash of its address and needs no field. Polled often, the tree holds a
 // timer or two.
 
 #ifndef LAWN_SRC_TIMER_NEAR_H
@@ -33,7 +33,7 @@ public:
 
     void insert(lawn_timer_t *timer);
 
-    // `timer` must be in the tree, its deadline and order unchanged.
+    // `timer` must be in the tree, its deadline and turn unchanged.
     void remove(lawn_timer_t *timer);
 
     // Number of timers in order; SIZE_MAX if the tree is not one.
