@@ -96,7 +96,7 @@ struct lawn_timer {
  * one TTL. */
 enum {
     LAWN_PLACE_WHERE_BITS = 3,  /* 0: idle */
-    LAWN_PLACE_CLASS_BITS = 10, /* of the queue */
+    LAWN_PLACE_QUEUE_BITS = 10, /* which one */
     LAWN_PLACE_CHECK_BITS = 30, /* when to look at it, within the queue */
     LAWN_PLACE_TURN_SHIFT = 43  /* 21 bits */
 };

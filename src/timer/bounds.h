@@ -53,6 +53,28 @@ public:
         return least;
     }
 
+    // Up to `room` leaves with times <= `limit`, in no order; how many.
+    unsigned find(lawn_time_t limit, unsigned *leaves, unsigned room) const
+    {
+        unsigned count = 0;
+        unsigned i = 1; // depth first, going up where all below is later
+        while (count < room) {
+            if (least_[i] <= limit && i < Leaves) {
+                i *= 2;
+                continue;
+            }
+            if (least_[i] <= limit) {
+                leaves[count++] = i - Leaves;
+            }
+            ++i; // the sibling, or up to the parent's sibling
+            i >>= __builtin_ctz(i);
+            if (i == 1) {
+                break;
+            }
+        }
+        return count;
+    }
+
     void set(unsigned leaf, lawn_time_t time)
     {
         unsigned i = Leaves + leaf;

@@ -16,26 +16,23 @@ bool links_are_sound(const lawn_link_t *link)
            link->prev->next == link;
 }
 
-// Adds the running timers of class `c` to *running.
-bool queue_is_sound(const Lawn *lawn, unsigned c, size_t *running)
+// Adds the running timers of queue `q` to *running.
+bool queue_is_sound(const Lawn *lawn, unsigned q, size_t *running)
 {
-    const Queue *const queue = &lawn->queues[c];
+    const Queue *const queue = &lawn->queues[q];
     const lawn_link_t *const head = &queue->head;
     if (!links_are_sound(head)) {
         return false;
     }
-    const lawn_time_t span = class_floor(c) + (class_width(c) - 1);
-    const lawn_time_t last = add_saturating(lawn->now, span);
-    const lawn_time_t stray_bound = lawn->stray_bounds.get(c);
-    lawn_time_t least = lawn->bounds.get(c);
+    const lawn_time_t stray_bound = lawn->stray_bounds.get(q);
+    lawn_time_t least = lawn->bounds.get(q);
     size_t strays = 0;
     for (const lawn_link_t *i = head->next; i != head; i = i->next) {
         const lawn_timer_t *const timer = timer_of(i);
         const uint64_t where = where_is(timer);
-        const lawn_time_t check = check_of(queue, c, timer);
+        const lawn_time_t check = check_of(queue, q, timer);
         if (!links_are_sound(i) || !is_in_queue(timer) ||
-            class_of_queue(timer) != c || check < least ||
-            check > timer->deadline || check > last) {
+            queue_of(timer) != q || check < least || check > timer->deadline) {
             return false;
         }
         least = check;
@@ -47,8 +44,7 @@ bool queue_is_sound(const Lawn *lawn, unsigned c, size_t *running)
         }
         *running += where != paused;
     }
-    return strays == queue->strays &&
-           (strays == 0 || stray_bound >= lawn->bounds.get(c));
+    return strays == queue->strays && stray_bound >= lawn->bounds.get(q);
 }
 
 } // namespace
@@ -61,8 +57,8 @@ lawn_status_t lawn_check(const lawn_t *handle)
         return LAWN_ERR_CORRUPT;
     }
     size_t running = 0;
-    for (unsigned c = 0; c < class_count; ++c) {
-        if (!queue_is_sound(lawn, c, &running)) {
+    for (unsigned q = 0; q < queue_count; ++q) {
+        if (!queue_is_sound(lawn, q, &running)) {
             return LAWN_ERR_CORRUPT;
         }
     }

@@ -7,18 +7,15 @@
 //   2. Checks do not decrease along a queue.
 //   3. A queue's bound is <= the check of its head. It may be too low, after a
 //      stop; the next visit mends it.
-//   4. No check in the queue of class c is later than
-//      now + class_floor(c) + class_width(c) - 1.
-//   5. A native timer is in the queue of its TTL's class, behind the natives
-//      that were started before it.
-//   6. A queue's stray bound is >= its bound, and <= the check of each stray.
+//   4. Natives with one TTL are in one queue, in the order of their starts.
+//   5. A queue's stray bound is >= its bound, and <= the check of each stray.
 //
 // Never early is plain: only a timer with deadline <= now is fired. Never late
 // follows from 1 to 3: while a deadline is <= now, so is some bound or the
 // tree's first, and an advance goes on until none is. In order, for timers of
-// one TTL, whose deadlines are in the order of their starts: natives are by 5;
+// one TTL, whose deadlines are in the order of their starts: natives are by 4;
 // and a native fires only when no stray can have a deadline as early, by 1 and
-// 6, a stray only when no other timer at all can. What is due and may not fire
+// 5, a stray only when no other timer at all can. What is due and may not fire
 // yet waits in the tree.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
@@ -37,7 +34,9 @@ namespace lawn
 constexpr lawn_time_t near_ticks = 4096;
 
 constexpr unsigned bounds_leaves = 1024;
-static_assert(bounds_leaves >= class_count, "a leaf for each class");
+static_assert(bounds_leaves >= queue_count &&
+                  1U << LAWN_PLACE_QUEUE_BITS >= queue_count,
+              "room for each queue");
 
 struct Lawn : lawn_impl {
     bool busy; // in an advance or a drain: deadlines <= now wait
@@ -47,7 +46,7 @@ struct Lawn : lawn_impl {
     lawn_allocator_t allocator;
     Bounds<bounds_leaves> bounds;       // of the checks in each queue
     Bounds<bounds_leaves> stray_bounds; // of those of its strays
-    Queue queues[class_count];
+    Queue queues[queue_count];
 };
 
 inline Lawn *impl_of(lawn_t *lawn)

@@ -1,13 +1,11 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn_timer.place in words: where a timer is, the class of its queue, when to
+// lawn_timer.place in words: where a timer is, its queue, when to
 // look at it, and its turn among the starts of one tick. One word, so that a
 // node is 40 bytes and a re-arm writes two neighbouring words.
 
 #ifndef LAWN_SRC_TIMER_PLACE_H
 #define LAWN_SRC_TIMER_PLACE_H
-
-#include "timer/ttl_class.h"
 
 #include <lawn/timer.h>
 
@@ -24,11 +22,10 @@ enum Where : uint64_t {
     near = 5,   // in the tree
 };
 
-constexpr unsigned class_shift = LAWN_PLACE_WHERE_BITS;
-constexpr unsigned check_shift = class_shift + LAWN_PLACE_CLASS_BITS;
+constexpr unsigned queue_shift = LAWN_PLACE_WHERE_BITS;
+constexpr unsigned check_shift = queue_shift + LAWN_PLACE_QUEUE_BITS;
 static_assert(check_shift + LAWN_PLACE_CHECK_BITS == LAWN_PLACE_TURN_SHIFT,
               "the fields of a place fill it");
-static_assert(class_count <= 1U << LAWN_PLACE_CLASS_BITS, "a class fits");
 
 constexpr uint64_t check_mask = (uint64_t{1} << LAWN_PLACE_CHECK_BITS) - 1;
 constexpr uint64_t turn_mask = ~(LAWN_PLACE_TURN_ONE - 1);
@@ -48,10 +45,10 @@ inline bool is_in_queue(const lawn_timer_t *timer)
     return where_is(timer) - paused <= native - paused;
 }
 
-inline unsigned class_of_queue(const lawn_timer_t *timer)
+inline unsigned queue_of(const lawn_timer_t *timer)
 {
-    return static_cast<unsigned>(timer->place >> class_shift) &
-           ((1U << LAWN_PLACE_CLASS_BITS) - 1);
+    return static_cast<unsigned>(timer->place >> queue_shift) &
+           ((1U << LAWN_PLACE_QUEUE_BITS) - 1);
 }
 
 inline uint64_t turn_of(const lawn_timer_t *timer)

@@ -12,56 +12,55 @@ namespace
 {
 
 // Most connections of a program have one TTL, and then a class has one: its
-// timers can check at their deadline. A TTL that comes twice running, or to an
-// empty queue, is taken for the one.
-bool has_sole_ttl(Queue *queue, lawn_time_t ttl)
+// timers can check at their deadline, in a queue of their own. A class takes
+// its single TTL when it is empty, by invariant 4.
+bool is_sole_ttl(Queue *exact, const Queue *others, lawn_time_t ttl)
 {
-    if (ttl == queue->last_ttl || list_is_empty(&queue->head)) {
-        queue->sole_ttl = ttl;
+    if (list_is_empty(&exact->head) && list_is_empty(&others->head)) {
+        exact->sole_ttl = ttl;
     }
-    queue->last_ttl = ttl;
-    return ttl == queue->sole_ttl;
+    return ttl == exact->sole_ttl;
 }
 
-// The check of a timer that shares its class with other TTLs: the floor of the
+// The check of a timer that shares its queue with other TTLs: the floor of the
 // class, or up to one width earlier. Neighbours are spaced, so that many
 // timers started together come up a few at a time and not all in one pass.
-lawn_time_t spaced_check(const Queue *queue, unsigned c, lawn_time_t now)
+lawn_time_t spaced_check(const Queue *queue, unsigned q, lawn_time_t now)
 {
-    const lawn_time_t width = class_width(c);
-    const lawn_time_t space = lawn_time_t{1} << step_shift(c);
-    const lawn_time_t latest = now + class_floor(c);
+    const lawn_time_t width = class_width(q / 2);
+    const lawn_time_t space = lawn_time_t{1} << step_shift(q);
+    const lawn_time_t latest = now + class_floor(q / 2);
     const lawn_time_t earliest = width > 1 ? latest - width : latest;
     const lawn_time_t spaced = add_saturating(queue->last_check, space);
-    return later_of(queue->last_check,
-                    earlier_of(later_of(spaced, earliest), latest));
+    return earlier_of(later_of(spaced, earliest), latest);
 }
 
-// To the end of queue `c`.
-void append(Lawn *lawn, lawn_timer_t *timer, unsigned c, lawn_time_t check,
+// To the end of queue `q`.
+void append(Lawn *lawn, lawn_timer_t *timer, unsigned q, lawn_time_t check,
             Where where)
 {
-    Queue *const queue = &lawn->queues[c];
+    Queue *const queue = &lawn->queues[q];
     const bool is_head = list_is_empty(&queue->head);
-    if (!is_head && check > add_saturating(lawn->bounds.get(c), reach(c))) {
+    if (!is_head && check > add_saturating(lawn->bounds.get(q), reach(q))) {
         insert_near(lawn, timer);
         lawn->next = earlier_of(lawn->next, timer->deadline);
         return;
     }
-    check = round_to_step(check, c);
-    LAWN_ASSERT(queue->last_check <= check && check <= timer->deadline);
+    check = round_to_step(check, q);
+    LAWN_ASSERT(is_head || queue->last_check <= check);
+    LAWN_ASSERT(check <= timer->deadline);
     queue->last_check = check;
-    timer->place = turn_of(timer) | check_bits(check, c) |
-                   uint64_t{c} << class_shift | where;
+    timer->place = turn_of(timer) | uint64_t{q} << queue_shift | where;
+    set_check(timer, check, q);
     list_append(&queue->head, &timer->link);
     if (where == stray && ++queue->strays == 1) {
-        lawn->stray_bounds.set(c, check);
+        lawn->stray_bounds.set(q, check);
     }
     if (is_head) {
-        lawn->bounds.set(c, check);
+        lawn->bounds.set(q, check);
         lawn->next = earlier_of(lawn->next, check);
         if (where != stray) {
-            lawn->stray_bounds.set(c, LAWN_TIME_INFINITY);
+            lawn->stray_bounds.set(q, LAWN_TIME_INFINITY);
         }
     }
 }
@@ -75,7 +74,7 @@ void unlink(Lawn *lawn, lawn_timer_t *timer)
     }
     list_remove(&timer->link);
     if (where_is(timer) <= stray) {
-        lawn->queues[class_of_queue(timer)].strays--;
+        lawn->queues[queue_of(timer)].strays--;
     }
 }
 
@@ -83,11 +82,11 @@ void unlink(Lawn *lawn, lawn_timer_t *timer)
 // it.
 void leave_order(Lawn *lawn, const lawn_timer_t *timer)
 {
-    const unsigned c = class_of_queue(timer);
-    Queue *const queue = &lawn->queues[c];
-    const lawn_time_t check = check_of(queue, c, timer);
-    if (++queue->strays == 1 || check < lawn->stray_bounds.get(c)) {
-        lawn->stray_bounds.set(c, check);
+    const unsigned q = queue_of(timer);
+    Queue *const queue = &lawn->queues[q];
+    const lawn_time_t check = check_of(queue, q, timer);
+    if (++queue->strays == 1 || check < lawn->stray_bounds.get(q)) {
+        lawn->stray_bounds.set(q, check);
     }
 }
 
@@ -95,28 +94,16 @@ void leave_order(Lawn *lawn, const lawn_timer_t *timer)
 
 void enqueue(Lawn *lawn, lawn_timer_t *timer, bool started)
 {
-    const lawn_time_t now = lawn->now;
-    const lawn_time_t remains = timer->deadline - now;
-    const unsigned c = class_of(remains);
-    Queue *const queue = &lawn->queues[c];
-    if (list_is_empty(&queue->head)) {
-        queue->last_check = 0;
-    }
-    const bool exact = started && has_sole_ttl(queue, remains);
-    const lawn_time_t latest = exact ? timer->deadline : now + class_floor(c);
-    if (LAWN_LIKELY(queue->last_check <= latest)) {
-        append(lawn, timer, c, exact ? latest : spaced_check(queue, c, now),
+    const lawn_time_t remains = timer->deadline - lawn->now;
+    const unsigned q = 2 * class_of(remains);
+    Queue *const exact = &lawn->queues[q];
+    Queue *const others = &lawn->queues[q + 1];
+    if (started && is_sole_ttl(exact, others, remains)) {
+        append(lawn, timer, q, timer->deadline, native);
+    } else {
+        append(lawn, timer, q + 1, spaced_check(others, q + 1, lawn->now),
                started ? native : stray);
-        return;
     }
-    // Behind timers with a later check. By invariant 4 those of the class
-    // below check before this one's deadline. Class 0 has but one TTL.
-    LAWN_ASSERT(c > 0);
-    Queue *const below = &lawn->queues[c - 1];
-    if (list_is_empty(&below->head)) {
-        below->last_check = 0;
-    }
-    append(lawn, timer, c - 1, spaced_check(below, c - 1, now), stray);
 }
 
 } // namespace lawn
@@ -138,8 +125,8 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
     lawn->turn += is_last_turn ? 0 : LAWN_PLACE_TURN_ONE;
     lawn->running += where <= paused;
     if (is_in_queue(timer) && ttl != 0 && !is_last_turn) {
-        const unsigned c = class_of_queue(timer);
-        if (deadline >= check_of(&lawn->queues[c], c, timer)) {
+        const unsigned q = queue_of(timer);
+        if (deadline >= check_of(&lawn->queues[q], q, timer)) {
             if (where == native) {
                 leave_order(lawn, timer);
             }
