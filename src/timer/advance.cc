@@ -48,7 +48,48 @@ void move(Lawn *lawn, lawn_timer_t *timer)
     }
 }
 
-// Ends a visit: the queue's head may have changed.
+// Natives may fire when their deadlines are before this: those of strays, in
+// queues and in the tree, are not.
+lawn_time_t native_limit(const Lawn *lawn)
+{
+    return earlier_of(lawn->stray_bounds.least(), lawn->near.first_deadline());
+}
+
+// Looks at the head of a queue if its check is <= `until`: fires it, moves it,
+// or has it wait in the tree. False if there is none, or if it is a native that
+// may not fire and is not `forced`: others first, then it may.
+bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
+{
+    Queue *const queue = &lawn->queues[q];
+    lawn_timer_t *const timer = timer_of(queue->head.next);
+    if (list_is_empty(&queue->head) || check_of(queue, q, timer) > until) {
+        return false;
+    }
+    const uint64_t where = where_is(timer);
+    const bool is_due = timer->deadline <= pass->now;
+    const bool fires =
+        is_due && where == native && timer->deadline < native_limit(lawn);
+    if (is_due && where == native && !fires && !forced) {
+        return false;
+    }
+    list_remove(&timer->link);
+    if (fires) {
+        fire(lawn, pass, timer);
+        return true;
+    }
+    queue->strays -= where != native;
+    pass->moves++;
+    if (where == paused) {
+        timer->place = idle;
+    } else if (is_due) {
+        insert_near(lawn, timer);
+    } else {
+        move(lawn, timer);
+    }
+    return true;
+}
+
+// Sets the bounds of a queue whose head may have changed.
 void settle(Lawn *lawn, unsigned q)
 {
     const Queue *const queue = &lawn->queues[q];
@@ -60,130 +101,67 @@ void settle(Lawn *lawn, unsigned q)
     lawn->stray_bounds.set(q, queue->strays ? check : LAWN_TIME_INFINITY);
 }
 
-// Fires or moves the head of a queue if it is a native that may fire when its
-// deadline is before `limit`; false if it is none.
-bool step_native(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t limit)
+// An unlink writes to the next timer. Loaded for all queues at once, ahead,
+// they cost one miss together.
+void prefetch_next(const Lawn *lawn, const unsigned *queues, unsigned count)
 {
-    const Queue *const queue = &lawn->queues[q];
-    lawn_timer_t *const timer = timer_of(queue->head.next);
-    if (list_is_empty(&queue->head) || where_is(timer) != native ||
-        check_of(queue, q, timer) > pass->now ||
-        (timer->deadline <= pass->now && timer->deadline >= limit)) {
-        return false;
+    for (unsigned i = 0; i < count; ++i) {
+        const lawn_link_t *const next = lawn->queues[queues[i]].head.next->next;
+        __builtin_prefetch(next);
+        __builtin_prefetch(&timer_of(next)->expired);
     }
-    list_remove(&timer->link);
-    if (timer->deadline <= pass->now) {
-        fire(lawn, pass, timer);
-    } else {
-        pass->moves++;
-        move(lawn, timer);
-    }
-    return true;
 }
 
-// Works off natives, of several queues in turn, until strays are in the way.
-// What callbacks start or re-arm meanwhile is due after this pass, so it is in
-// nobody's way. False if there was nothing to do.
-bool run_natives(Lawn *lawn, Pass *pass)
+// Works off what has come up, some queues in turn, but nothing after the first
+// of the tree: that one may fire before. What callbacks start or re-arm
+// meanwhile is due after this pass, so it is in nobody's way. False if nothing
+// has come up.
+bool sweep(Lawn *lawn, Pass *pass)
 {
     constexpr unsigned most = 16;
-    unsigned due[most];
-    const lawn_time_t limit =
-        earlier_of(lawn->stray_bounds.least(), lawn->near.first_deadline());
-    const unsigned count =
-        lawn->bounds.find(earlier_of(limit, pass->now), due, most);
+    unsigned queues[most];
+    const lawn_time_t until =
+        earlier_of(lawn->near.first_deadline(), pass->now);
+    const unsigned count = lawn->bounds.find(until, queues, most);
     unsigned left = count;
-    bool has_run = false;
+    bool has_stepped = false;
     while (left > 0 && pass->may_go_on()) {
-        // An unlink writes to the next timer. Loaded for all at once, ahead,
-        // they cost a miss together instead of one each.
-        for (unsigned i = 0; i < left; ++i) {
-            const lawn_link_t *const next =
-                lawn->queues[due[i]].head.next->next;
-            __builtin_prefetch(next);
-            __builtin_prefetch(&timer_of(next)->expired);
-        }
+        prefetch_next(lawn, queues, left);
         for (unsigned i = 0; i < left && pass->may_go_on();) {
-            if (step_native(lawn, pass, due[i], limit)) {
-                has_run = true;
+            const lawn_time_t first = lawn->near.first_deadline();
+            if (step(lawn, pass, queues[i], earlier_of(until, first), false)) {
+                has_stepped = true;
                 ++i;
             } else {
-                const unsigned done = due[i];
-                due[i] = due[--left];
-                due[left] = done;
+                const unsigned done = queues[i];
+                queues[i] = queues[--left];
+                queues[left] = done;
             }
         }
     }
     for (unsigned i = 0; i < count; ++i) {
-        settle(lawn, due[i]);
+        settle(lawn, queues[i]);
     }
-    return has_run;
-}
-
-// Works off the queue with the least bound, which has come, as long as its
-// timers may fire before those of other queues: natives before all but strays,
-// strays before nothing.
-void visit(Lawn *lawn, Pass *pass)
-{
-    const unsigned q = lawn->bounds.leaf_of_least();
-    Queue *const queue = &lawn->queues[q];
-    const lawn_link_t *const head = &queue->head;
-    // Deadlines of other strays, and of any other timers, are not before:
-    lawn_time_t strays = earlier_of(lawn->stray_bounds.least_but(q),
-                                    lawn->near.first_deadline());
-    lawn_time_t others = earlier_of(lawn->bounds.least_but(q), strays);
-    while (!list_is_empty(head) && pass->may_go_on()) {
-        lawn_timer_t *const timer = timer_of(head->next);
-        const uint64_t where = where_is(timer);
-        lawn_time_t limit = where == native ? strays : others;
-        if (check_of(queue, q, timer) > earlier_of(limit, pass->now)) {
-            break;
-        }
-        lawn_link_t *const next = timer->link.next;
-        __builtin_prefetch(next->next);
-        list_remove(&timer->link);
-        queue->strays -= where != native;
-        if (queue->strays != 0 || where != native) {
-            const lawn_time_t following =
-                next == head ? LAWN_TIME_INFINITY
-                             : check_of(queue, q, timer_of(next));
-            limit = earlier_of(limit, following);
-        }
-        if (where != paused && timer->deadline <= pass->now &&
-            timer->deadline < limit) {
-            fire(lawn, pass, timer);
-            continue;
-        }
-        pass->moves++;
-        if (where == paused) {
-            timer->place = idle;
-        } else if (timer->deadline > pass->now) {
-            move(lawn, timer);
-        } else {
-            insert_near(lawn, timer);
-            strays = earlier_of(strays, timer->deadline);
-            others = earlier_of(others, timer->deadline);
-        }
+    if (count > 0 && !has_stepped && lawn->bounds.least() <= until) {
+        const unsigned q = lawn->bounds.leaf_of_least();
+        step(lawn, pass, q, until, true);
+        settle(lawn, q);
     }
-    settle(lawn, q);
+    return count > 0;
 }
 
 void expire(Lawn *lawn, Pass *pass)
 {
     while (pass->may_go_on()) {
-        if (run_natives(lawn, pass)) {
+        lawn_timer_t *const timer = lawn->near.first();
+        if (sweep(lawn, pass)) {
             continue;
         }
-        const lawn_time_t bound = lawn->bounds.least();
-        lawn_timer_t *const timer = lawn->near.first();
-        if (bound <= pass->now && (!timer || bound <= timer->deadline)) {
-            visit(lawn, pass);
-        } else if (timer && timer->deadline <= pass->now) {
-            lawn->near.remove(timer);
-            fire(lawn, pass, timer);
-        } else {
+        if (!timer || timer->deadline > pass->now) {
             break;
         }
+        lawn->near.remove(timer);
+        fire(lawn, pass, timer);
     }
 }
 
