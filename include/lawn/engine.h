@@ -58,7 +58,12 @@ typedef struct {
 } lawn_engine_stats_t;
 
 /* Makes an engine without sources. `params` may be NULL and need not outlive
- * the call. INVALID_PARAM (also for a negative or NaN rate), NO_MEMORY. */
+ * the call. INVALID_PARAM (also for a negative or NaN rate), NO_MEMORY.
+ *
+ * With LAWN_TRACE=FILE in the environment, what is done to the timers of the
+ * engine's lawn is recorded in FILE, or FILE.1, FILE.2, ... for the next
+ * engines of the process, to be replayed by lawn_bench (doc/trace.md). A pass
+ * may then write to the file. IO when it cannot be opened. */
 LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
                                           lawn_engine_t **engine_p);
 

@@ -7,27 +7,29 @@
  * Timers with one TTL expire in the order in which they were started: a queue
  * of them is sorted without sorting, and only its head can be due. That is the
  * Lawn (A. Lev-Libfeld, "Lawn: an Unbound Low Latency Timer Data Structure for
- * Large Scale, High Throughput Systems", 2019). This one keeps a queue for
- * each *class* of TTLs, 16 to the octave as in an HDR histogram, so that a
- * million distinct TTLs are a thousand queues:
+ * Large Scale, High Throughput Systems", 2019). This one has two queues for
+ * each *class* of TTLs, 16 classes to the octave as in an HDR histogram, so
+ * that a million distinct TTLs are a few hundred queues:
  *
  *     bounds (the least `check` of each queue, a tournament of minima)
  *        |
- *        +- class 352, TTL [2^25, +2^21): check ->  A . B . C . D   (FIFO)
- *        +- class 400, TTL [2^28, +2^24): check ->  E
+ *        +- class 352, TTL [2^25, +2^21): one TTL   ->  A . B . C . D  (FIFO)
+ *        |                                others    ->  E . F
+ *        +- class 400, TTL [2^28, +2^24): one TTL   ->  G
  *        +- ...  976 classes, TTL 0 to 2^64-1
  *        |
- *     near (a small tree by deadline): timers due, or due within 4096 ticks
+ *     near (a tree by deadline): the next thousand or so of those that came up
  *
  * A timer's place in its queue is a *check*, a time no later than its
  * deadline, not a promise to fire then. When the check has come:
  *   - the deadline has come too: fire;
  *   - it has not (the TTL is above its class's floor, or the timer was
- *     re-armed meanwhile): file what remains under its own, finer class.
+ *     re-armed meanwhile): file what remains under its own, finer class, or in
+ *     the tree.
  * So re-arming to a later deadline is a store, however often it is done, and
  * the timer moves once when its old check comes. Each move leaves less than
- * 1/8 of the time; a one-second timer needs about six. A class that sees but
- * one TTL checks at the deadline itself: the Lawn as published, no moves.
+ * 1/12 of the time; two or three end in the tree. The one TTL that a class has
+ * most checks at the deadline itself: the Lawn as published, no moves.
  *
  * Time is whatever the caller says: `now` and `ttl` are ticks of any clock
  * that does not run backwards (see lawn/time.h). The structure never reads
@@ -36,9 +38,10 @@
  * Threads: a lawn and its timers belong to one thread at a time; there are no
  * locks. Different lawns are independent.
  *
- * Costs: start, re-arm, stop and pause are O(1) and never allocate; expiry is
- * O(1) amortised and O(log m) among m timers due in one pass. A lawn takes
- * 56 KiB at creation and nothing after.
+ * Costs: start, re-arm, stop and pause are O(1) and never allocate; so is the
+ * expiry of a timer that was not re-armed, O(1) amortised. One that was, and is
+ * found overdue after a stall, has to be put in order: O(log m) among m such. A
+ * timer takes 40 bytes, a lawn 141 KiB at creation and nothing after.
  */
 #ifndef LAWN_TIMER_H
 #define LAWN_TIMER_H
@@ -63,8 +66,8 @@ struct lawn {
     lawn_time_t now;  /* the latest time seen */
     lawn_time_t next; /* nothing to do before this */
     size_t running;
-    uint64_t turn;       /* of the latest start, see lawn_timer.place */
-    uint64_t first_turn; /* at a new `now` */
+    uint64_t turn;  /* of the latest start, see lawn_timer.place */
+    void *observer; /* NULL, or told of every call, none of which is inline */
 };
 typedef struct lawn_timer lawn_timer_t;
 
@@ -92,12 +95,12 @@ struct lawn_timer {
 
 /* The bits of `place`, lowest first. A timer in a queue is `native` where its
  * latest start put it, and a `stray` once it was re-armed there or moved. The
- * turn numbers the starts of one `now`; nothing else has equal deadlines and
- * one TTL. */
+ * turn numbers the starts of one `now`, up to two million: only among those can
+ * timers of one TTL have equal deadlines. */
 enum {
     LAWN_PLACE_WHERE_BITS = 3,  /* 0: idle */
-    LAWN_PLACE_QUEUE_BITS = 10, /* which one */
-    LAWN_PLACE_CHECK_BITS = 30, /* when to look at it, within the queue */
+    LAWN_PLACE_QUEUE_BITS = 11, /* which one */
+    LAWN_PLACE_CHECK_BITS = 29, /* when to look at it, within the queue */
     LAWN_PLACE_TURN_SHIFT = 43  /* 21 bits */
 };
 enum { LAWN_PLACE_PAUSED = 1, LAWN_PLACE_STRAY = 2 };
@@ -157,10 +160,9 @@ LAWN_API lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
 
 /* Fires every timer whose deadline is <= now, at most `budget` of them (0: no
  * limit), and returns how many it fired: `budget` means call again. Timers
- * with one TTL fire in the order in which they were started. (As it is, all
- * fire in the order of their deadlines; do not rely on it.) A `now` that goes
- * back is taken as the latest seen. The paper's PerTickBookkeeping and
- * TimerExpired. */
+ * with one TTL fire in the order in which they were started, others in any. A
+ * `now` that goes back is taken as the latest seen. The paper's
+ * PerTickBookkeeping and TimerExpired. */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
                                   unsigned budget);
 
@@ -193,7 +195,7 @@ LAWN_INLINE void lawn_see(lawn_t *lawn, lawn_time_t now)
 {
     if (now > lawn->now) {
         lawn->now = now;
-        lawn->turn = lawn->first_turn;
+        lawn->turn = 0;
     }
 }
 
@@ -209,7 +211,7 @@ LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
     /* Not with ttl 0 or an overflow, of the deadline or of the turn. */
     if (LAWN_LIKELY((where == LAWN_PLACE_STRAY || where == LAWN_PLACE_PAUSED) &&
                     deadline >= timer->deadline && deadline > lawn->now &&
-                    turn != 0)) {
+                    turn != 0 && !lawn->observer)) {
         lawn->turn = turn;
         lawn->running += where == LAWN_PLACE_PAUSED;
         timer->deadline = deadline;
@@ -223,7 +225,8 @@ LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
 
 LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer)
 {
-    if ((timer->place & LAWN_PLACE_WHERE_MASK) != LAWN_PLACE_STRAY) {
+    if ((timer->place & LAWN_PLACE_WHERE_MASK) != LAWN_PLACE_STRAY ||
+        LAWN_UNLIKELY(lawn->observer != NULL)) {
         return lawn_timer_pause_rest(lawn, timer);
     }
     lawn->running--;

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include "clock/convert.h"
+#include "engine/trace.h"
 
 #include <limits.h>
 
@@ -111,8 +112,12 @@ lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
         return LAWN_ERR_NO_MEMORY;
     }
     configure(engine, params);
-    const lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
+    lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
+    if (status == LAWN_OK) {
+        status = open_trace(engine, &engine->trace);
+    }
     if (status != LAWN_OK) {
+        lawn_destroy(engine->lawn);
         release(allocator, engine);
         return status;
     }
@@ -131,6 +136,7 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     }
     close_sleep(engine);
     lawn_destroy(engine->lawn);
+    close_trace(engine, engine->trace);
     const lawn_allocator_t allocator = engine->allocator;
     for (lawn_source_t *source = engine->first; source;) {
         lawn_source_t *const next = source->next;

@@ -12,6 +12,11 @@
 
 #include <lawn/engine.h>
 
+namespace lawn
+{
+struct Trace;
+}
+
 // A source removed inside a pass loses its `poll` at once, and its place in
 // the list and its memory when the pass has ended: whoever walks the list may
 // go on from where it is.
@@ -42,6 +47,7 @@ struct lawn_engine {
     double ticks_per_sec;
     lawn_time_t usec; // the ticks of a microsecond, rounded up
     lawn_allocator_t allocator;
+    lawn::Trace *trace; // or nullptr
 
     // Sleeping; -1 until something needs it.
     int epoll_fd;

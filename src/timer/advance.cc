@@ -11,6 +11,8 @@ namespace lawn
 namespace
 {
 
+constexpr unsigned most_lanes = 16;
+
 // One advance.
 struct Pass {
     lawn_time_t now;
@@ -31,6 +33,7 @@ void fire(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
     set_where(timer, idle);
     --lawn->running;
     ++pass->fired;
+    report(lawn, Event::fire, timer, pass->now, 0);
     if (timer->expired) {
         timer->expired(timer, pass->now);
     }
@@ -39,9 +42,14 @@ void fire(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 // Files a timer anew whose check has come and whose deadline has not.
 void move(Lawn *lawn, lawn_timer_t *timer)
 {
+    if (lawn->near.count() < near_count / 2) {
+        lawn->near_span = earlier_of(2 * lawn->near_span, most_near_span);
+    } else if (lawn->near.count() > near_count) {
+        lawn->near_span = later_of(lawn->near_span / 2, least_near_span);
+    }
     // A callback may have brought a later time than that of the pass.
     if (timer->deadline <= lawn->now ||
-        timer->deadline - lawn->now < near_ticks) {
+        timer->deadline - lawn->now < lawn->near_span) {
         insert_near(lawn, timer);
     } else {
         enqueue(lawn, timer, false);
@@ -98,7 +106,10 @@ void settle(Lawn *lawn, unsigned q)
             ? LAWN_TIME_INFINITY
             : check_of(queue, q, timer_of(queue->head.next));
     lawn->bounds.set(q, check);
-    lawn->stray_bounds.set(q, queue->strays ? check : LAWN_TIME_INFINITY);
+    const lawn_time_t strays = queue->strays ? check : LAWN_TIME_INFINITY;
+    if (lawn->stray_bounds.get(q) != strays) {
+        lawn->stray_bounds.set(q, strays);
+    }
 }
 
 // An unlink writes to the next timer. Loaded for all queues at once, ahead,
@@ -112,25 +123,39 @@ void prefetch_next(const Lawn *lawn, const unsigned *queues, unsigned count)
     }
 }
 
-// Works off what has come up, some queues in turn, but nothing after the first
-// of the tree: that one may fire before. What callbacks start or re-arm
-// meanwhile is due after this pass, so it is in nobody's way. False if nothing
-// has come up.
-bool sweep(Lawn *lawn, Pass *pass)
+// Works off what has come up, but nothing after the first of the tree: that one
+// may fire before. What callbacks start or re-arm meanwhile is due after this
+// pass, so it is in nobody's way.
+lawn_time_t horizon(const Lawn *lawn, const Pass *pass)
 {
-    constexpr unsigned most = 16;
-    unsigned queues[most];
-    const lawn_time_t until =
-        earlier_of(lawn->near.first_deadline(), pass->now);
-    const unsigned count = lawn->bounds.find(until, queues, most);
+    return earlier_of(lawn->near.first_deadline(), pass->now);
+}
+
+// One queue, which is how it goes when polls are frequent; true if more timers
+// came up in it than that.
+bool sweep_one(Lawn *lawn, Pass *pass)
+{
+    const unsigned q = lawn->bounds.leaf_of_least();
+    unsigned steps = 0;
+    while (steps < most_lanes && pass->may_go_on() &&
+           step(lawn, pass, q, horizon(lawn, pass), steps == 0)) {
+        ++steps;
+    }
+    settle(lawn, q);
+    return steps == most_lanes;
+}
+
+// Many queues in turn.
+void sweep(Lawn *lawn, Pass *pass)
+{
+    unsigned queues[most_lanes];
+    const unsigned count =
+        lawn->bounds.find(horizon(lawn, pass), queues, most_lanes);
     unsigned left = count;
-    bool has_stepped = false;
     while (left > 0 && pass->may_go_on()) {
         prefetch_next(lawn, queues, left);
         for (unsigned i = 0; i < left && pass->may_go_on();) {
-            const lawn_time_t first = lawn->near.first_deadline();
-            if (step(lawn, pass, queues[i], earlier_of(until, first), false)) {
-                has_stepped = true;
+            if (step(lawn, pass, queues[i], horizon(lawn, pass), false)) {
                 ++i;
             } else {
                 const unsigned done = queues[i];
@@ -142,21 +167,18 @@ bool sweep(Lawn *lawn, Pass *pass)
     for (unsigned i = 0; i < count; ++i) {
         settle(lawn, queues[i]);
     }
-    if (count > 0 && !has_stepped && lawn->bounds.least() <= until) {
-        const unsigned q = lawn->bounds.leaf_of_least();
-        step(lawn, pass, q, until, true);
-        settle(lawn, q);
-    }
-    return count > 0;
 }
 
 void expire(Lawn *lawn, Pass *pass)
 {
     while (pass->may_go_on()) {
-        lawn_timer_t *const timer = lawn->near.first();
-        if (sweep(lawn, pass)) {
+        if (lawn->bounds.least() <= horizon(lawn, pass)) {
+            if (sweep_one(lawn, pass)) {
+                sweep(lawn, pass);
+            }
             continue;
         }
+        lawn_timer_t *const timer = lawn->near.first();
         if (!timer || timer->deadline > pass->now) {
             break;
         }
@@ -175,7 +197,7 @@ void leave(Lawn *lawn)
         list_remove(&timer->link);
         insert_near(lawn, timer);
     }
-    lawn->next = earlier_of(lawn->bounds.least(), lawn->near.first_deadline());
+    lawn->next = lawn->observer ? 0 : find_next(lawn);
 }
 
 } // namespace lawn
@@ -190,6 +212,7 @@ unsigned lawn_advance_rest(lawn_t *handle, unsigned budget)
     if (lawn->busy) {
         return 0;
     }
+    report(lawn, Event::advance, nullptr, lawn->now, 0);
     // The last tick of all is "never", whatever the clock says.
     const lawn_time_t now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
     lawn->busy = true;

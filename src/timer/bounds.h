@@ -44,15 +44,6 @@ public:
         return i - Leaves;
     }
 
-    lawn_time_t least_but(unsigned leaf) const
-    {
-        lawn_time_t least = LAWN_TIME_INFINITY;
-        for (unsigned i = Leaves + leaf; i > 1; i /= 2) {
-            least = least_[i ^ 1] < least ? least_[i ^ 1] : least;
-        }
-        return least;
-    }
-
     // Up to `room` leaves with times <= `limit`, in no order; how many.
     unsigned find(lawn_time_t limit, unsigned *leaves, unsigned room) const
     {

@@ -62,11 +62,11 @@ lawn_status_t lawn_check(const lawn_t *handle)
             return LAWN_ERR_CORRUPT;
         }
     }
-    const size_t near_count = lawn->near.check();
-    if (near_count == SIZE_MAX) {
+    const size_t near_timers = lawn->near.check();
+    if (near_timers == SIZE_MAX) {
         return LAWN_ERR_CORRUPT;
     }
-    running += near_count;
+    running += near_timers;
     const lawn_link_t *const deferred = &lawn->deferred;
     for (const lawn_link_t *i = deferred->next; i != deferred; i = i->next) {
         if (!links_are_sound(i) || where_is(timer_of(i)) != listed) {

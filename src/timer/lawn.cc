@@ -44,6 +44,14 @@ void collect(Lawn *lawn, lawn_link_t *list)
 
 } // namespace
 
+void lawn::observe(lawn_t *handle, Observer *observer)
+{
+    Lawn *const lawn = impl_of(handle);
+    LAWN_ASSERT(!lawn->busy);
+    lawn->observer = observer;
+    lawn->next = observer ? 0 : find_next(lawn);
+}
+
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 {
     static const lawn_params_t defaults = {};
@@ -58,6 +66,7 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     }
     *lawn = {};
     lawn->next = LAWN_TIME_INFINITY;
+    lawn->near_span = least_near_span;
     lawn->max_moves = params->max_moves;
     lawn->allocator = params->allocator;
     list_init(&lawn->deferred);
@@ -90,7 +99,10 @@ void lawn_destroy(lawn_t *handle)
 
 lawn_time_t lawn_next(const lawn_t *lawn)
 {
-    return lawn->running != 0 ? lawn->next : LAWN_TIME_INFINITY;
+    if (lawn->running == 0) {
+        return LAWN_TIME_INFINITY;
+    }
+    return lawn->observer ? find_next(impl_of(lawn)) : lawn->next;
 }
 
 size_t lawn_count(const lawn_t *lawn)
@@ -112,6 +124,7 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         set_where(timer, idle);
         --lawn->running;
         ++drained;
+        report(lawn, Event::stop, timer, lawn->now, 0);
         if (each) {
             each(timer, lawn->now);
         }

@@ -23,17 +23,22 @@
 
 #include "timer/bounds.h"
 #include "timer/near.h"
+#include "timer/observer.h"
 #include "timer/queue.h"
 
 #include "base/base.h"
+#include "base/ticks.h"
 
 namespace lawn
 {
 
-// What remains below this goes to the tree: 2 us of a 2 GHz counter.
-constexpr lawn_time_t near_ticks = 4096;
+// A timer that comes up goes to the tree when so little remains that about as
+// many as this are there: a place in it costs less than a few more moves.
+constexpr size_t near_count = 1024;
+constexpr lawn_time_t least_near_span = 4096; // 2 us of a 2 GHz counter
+constexpr lawn_time_t most_near_span = lawn_time_t{1} << 40;
 
-constexpr unsigned bounds_leaves = 1024;
+constexpr unsigned bounds_leaves = 2048;
 static_assert(bounds_leaves >= queue_count &&
                   1U << LAWN_PLACE_QUEUE_BITS >= queue_count,
               "room for each queue");
@@ -43,6 +48,7 @@ struct Lawn : lawn_impl {
     unsigned max_moves;
     lawn_link_t deferred; // started with ttl 0 in the pass that runs
     Near near;
+    lawn_time_t near_span; // what remains below this goes to the tree
     lawn_allocator_t allocator;
     Bounds<bounds_leaves> bounds;       // of the checks in each queue
     Bounds<bounds_leaves> stray_bounds; // of those of its strays
@@ -67,6 +73,22 @@ inline void insert_near(Lawn *lawn, lawn_timer_t *timer)
 {
     set_where(timer, near);
     lawn->near.insert(timer);
+}
+
+// When something is due next, or may be. While a lawn is observed, its `next`
+// is 0, so that no advance ends inline.
+inline lawn_time_t find_next(const Lawn *lawn)
+{
+    return earlier_of(lawn->bounds.least(), lawn->near.first_deadline());
+}
+
+inline void report(const Lawn *lawn, Event event, const lawn_timer_t *timer,
+                   lawn_time_t now, lawn_time_t ttl)
+{
+    if (LAWN_UNLIKELY(lawn->observer)) {
+        Observer *const observer = static_cast<Observer *>(lawn->observer);
+        observer->event(observer, event, timer, now, ttl);
+    }
 }
 
 // Ends what set `busy`: timers deferred meanwhile are due from now on.

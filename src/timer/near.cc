@@ -34,6 +34,7 @@ uint64_t priority(const lawn_link_t *link)
 
 void Near::insert(lawn_timer_t *timer)
 {
+    ++count_;
     lawn_link_t *const link = &timer->link;
     const uint64_t own = priority(link);
     lawn_link_t **place = &root_;
@@ -66,6 +67,7 @@ void Near::insert(lawn_timer_t *timer)
 
 void Near::remove(lawn_timer_t *timer)
 {
+    --count_;
     lawn_link_t *const link = &timer->link;
     lawn_link_t **place = &root_;
     while (*place != link) {
@@ -119,7 +121,7 @@ size_t Near::check() const
             }
         }
         if (!successor) {
-            return count;
+            return count == count_ ? count : SIZE_MAX;
         }
         if (count == 0 && successor != first_) {
             return SIZE_MAX;

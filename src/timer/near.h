@@ -26,6 +26,11 @@ public:
         return first_;
     }
 
+    size_t count() const
+    {
+        return count_;
+    }
+
     lawn_time_t first_deadline() const
     {
         return first_ ? first_->deadline : LAWN_TIME_INFINITY;
@@ -42,6 +47,7 @@ public:
 private:
     lawn_link_t *root_;
     lawn_timer_t *first_;
+    size_t count_;
 };
 
 } // namespace lawn

@@ -32,7 +32,7 @@ constexpr unsigned queue_count = 2 * class_count;
 constexpr unsigned step_shift(unsigned q)
 {
     const unsigned c = q / 2;
-    return class_width(c) >> 18 == 0 ? 0 : (c >> class_bits) - 1 - 18;
+    return class_width(c) >> 17 == 0 ? 0 : (c >> class_bits) - 1 - 17;
 }
 
 inline lawn_time_t round_to_step(lawn_time_t time, unsigned q)

@@ -30,7 +30,7 @@ lawn_time_t spaced_check(const Queue *queue, unsigned q, lawn_time_t now)
     const lawn_time_t width = class_width(q / 2);
     const lawn_time_t space = lawn_time_t{1} << step_shift(q);
     const lawn_time_t latest = now + class_floor(q / 2);
-    const lawn_time_t earliest = width > 1 ? latest - width : latest;
+    const lawn_time_t earliest = latest - width / 4;
     const lawn_time_t spaced = add_saturating(queue->last_check, space);
     return earlier_of(later_of(spaced, earliest), latest);
 }
@@ -90,6 +90,17 @@ void leave_order(Lawn *lawn, const lawn_timer_t *timer)
     }
 }
 
+bool stop(Lawn *lawn, lawn_timer_t *timer)
+{
+    const bool was_active = lawn_timer_is_active(timer);
+    if (where_is(timer) != idle) {
+        unlink(lawn, timer);
+    }
+    lawn->running -= was_active;
+    timer->place = idle;
+    return was_active;
+}
+
 } // namespace
 
 void enqueue(Lawn *lawn, lawn_timer_t *timer, bool started)
@@ -119,6 +130,7 @@ void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired)
 void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
 {
     Lawn *const lawn = impl_of(handle);
+    report(lawn, Event::start, timer, lawn->now, ttl);
     const lawn_time_t deadline = add_saturating(lawn->now, ttl);
     const uint64_t where = where_is(timer);
     const bool is_last_turn = lawn->turn == turn_mask;
@@ -152,23 +164,22 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
 bool lawn_timer_stop(lawn_t *handle, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(handle);
-    const bool was_active = lawn_timer_is_active(timer);
-    if (where_is(timer) != idle) {
-        unlink(lawn, timer);
-    }
-    lawn->running -= was_active;
-    timer->place = idle;
-    return was_active;
+    report(lawn, Event::stop, timer, lawn->now, 0);
+    return stop(lawn, timer);
 }
 
 bool lawn_timer_pause_rest(lawn_t *handle, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(handle);
-    if (where_is(timer) != native) {
-        return where_is(timer) != paused && lawn_timer_stop(lawn, timer);
+    const uint64_t where = where_is(timer);
+    report(lawn, Event::pause, timer, lawn->now, 0);
+    if (where != native && where != stray) {
+        return where != paused && stop(lawn, timer);
     }
     --lawn->running;
-    leave_order(lawn, timer);
+    if (where == native) {
+        leave_order(lawn, timer);
+    }
     set_where(timer, paused);
     return true;
 }

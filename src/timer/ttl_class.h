@@ -13,7 +13,7 @@
 namespace lawn
 {
 
-constexpr unsigned class_bits = 3;
+constexpr unsigned class_bits = 4;
 constexpr unsigned classes_per_octave = 1U << class_bits;
 constexpr unsigned class_count = (64 - class_bits + 1) << class_bits;
 
