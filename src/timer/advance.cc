@@ -12,6 +12,8 @@ namespace
 {
 
 constexpr unsigned most_lanes = 16;
+constexpr unsigned most_early = 16;
+constexpr unsigned early_share = 8; // of a class's width
 
 // One advance.
 struct Pass {
@@ -39,9 +41,21 @@ void fire(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
     }
 }
 
-// Files a timer anew whose check has come and whose deadline has not.
-void move(Lawn *lawn, lawn_timer_t *timer)
+// Takes a timer out of its queue, of which it is the head.
+void take(Queue *queue, lawn_timer_t *timer)
 {
+    list_remove(&timer->link);
+    queue->strays -= where_is(timer) != native;
+}
+
+// Files a timer anew whose deadline has not come, or lets go of a paused one.
+void move(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
+{
+    pass->moves++;
+    if (where_is(timer) == paused) {
+        timer->place = idle;
+        return;
+    }
     if (lawn->near.count() < near_count / 2) {
         lawn->near_span = earlier_of(2 * lawn->near_span, most_near_span);
     } else if (lawn->near.count() > near_count) {
@@ -73,26 +87,20 @@ bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
     if (list_is_empty(&queue->head) || check_of(queue, q, timer) > until) {
         return false;
     }
-    const uint64_t where = where_is(timer);
     const bool is_due = timer->deadline <= pass->now;
-    const bool fires =
-        is_due && where == native && timer->deadline < native_limit(lawn);
-    if (is_due && where == native && !fires && !forced) {
-        return false;
-    }
-    list_remove(&timer->link);
-    if (fires) {
+    if (!is_due || where_is(timer) == paused) {
+        take(queue, timer);
+        move(lawn, pass, timer);
+    } else if (where_is(timer) == native &&
+               timer->deadline < native_limit(lawn)) {
+        take(queue, timer);
         fire(lawn, pass, timer);
-        return true;
-    }
-    queue->strays -= where != native;
-    pass->moves++;
-    if (where == paused) {
-        timer->place = idle;
-    } else if (is_due) {
+    } else if (where_is(timer) != native || forced) {
+        take(queue, timer);
+        pass->moves++;
         insert_near(lawn, timer);
     } else {
-        move(lawn, timer);
+        return false;
     }
     return true;
 }
@@ -131,6 +139,24 @@ lawn_time_t horizon(const Lawn *lawn, const Pass *pass)
     return earlier_of(lawn->near.first_deadline(), pass->now);
 }
 
+// Moves what will come up soon, too: a visit to a queue costs more than a move.
+void move_early(Lawn *lawn, Pass *pass, unsigned q)
+{
+    Queue *const queue = &lawn->queues[q];
+    const lawn_time_t soon =
+        add_saturating(pass->now, class_width(q / 2) / early_share);
+    for (unsigned i = 0; i < most_early && pass->may_go_on(); ++i) {
+        lawn_timer_t *const timer = timer_of(queue->head.next);
+        if (list_is_empty(&queue->head) || check_of(queue, q, timer) > soon ||
+            timer->deadline <= pass->now) {
+            break;
+        }
+        __builtin_prefetch(timer->link.next->next);
+        take(queue, timer);
+        move(lawn, pass, timer);
+    }
+}
+
 // One queue, which is how it goes when polls are frequent; true if more timers
 // came up in it than that.
 bool sweep_one(Lawn *lawn, Pass *pass)
@@ -140,6 +166,9 @@ bool sweep_one(Lawn *lawn, Pass *pass)
     while (steps < most_lanes && pass->may_go_on() &&
            step(lawn, pass, q, horizon(lawn, pass), steps == 0)) {
         ++steps;
+    }
+    if (q % 2 != 0 && steps < most_lanes) {
+        move_early(lawn, pass, q);
     }
     settle(lawn, q);
     return steps == most_lanes;

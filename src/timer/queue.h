@@ -31,8 +31,8 @@ constexpr unsigned queue_count = 2 * class_count;
 // log2 of the ticks in a step.
 constexpr unsigned step_shift(unsigned q)
 {
-    const unsigned c = q / 2;
-    return class_width(c) >> 17 == 0 ? 0 : (c >> class_bits) - 1 - 17;
+    const unsigned octave = q / 2 >> class_bits; // its width is 2^(octave - 1)
+    return octave > 18 ? octave - 18 : 0;
 }
 
 inline lawn_time_t round_to_step(lawn_time_t time, unsigned q)
