@@ -11,6 +11,7 @@ namespace lawn
 namespace
 {
 
+constexpr unsigned many = 64; // moves in a pass, for the calendar
 constexpr unsigned most_lanes = 16;
 constexpr unsigned most_early = 16;
 constexpr unsigned early_share = 8; // of a class's width
@@ -71,10 +72,41 @@ void move(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 }
 
 // Natives may fire when their deadlines are before this: those of strays, in
-// queues and in the tree, are not.
+// queues and waiting, are not.
 lawn_time_t native_limit(const Lawn *lawn)
 {
-    return earlier_of(lawn->stray_bounds.least(), lawn->near.first_deadline());
+    return earlier_of(lawn->stray_bounds.least(), first_waiting(lawn));
+}
+
+// Has a timer that is due wait until it is first.
+void wait_in_order(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
+{
+    const bool are_many = pass->moves > many || lawn->calendar.count() != 0;
+    if (are_many && lawn->calendar.add(timer, lawn->bounds.least())) {
+        set_where(timer, dated);
+    } else {
+        insert_near(lawn, timer);
+    }
+}
+
+// To the tree, a day of the calendar.
+void take_day(Lawn *lawn, Pass *pass)
+{
+    lawn_timer_t *timer = lawn->calendar.first();
+    // A bound on moves is one on this, too; the tree can do without.
+    if (pass->max_moves == 0 && lawn->calendar.lay_out_last_day()) {
+        timer = lawn->calendar.first();
+    }
+    do {
+        __builtin_prefetch(timer->link.next->next);
+        lawn->calendar.remove(timer);
+        pass->moves++;
+        insert_near(lawn, timer);
+        if (lawn->calendar.end_day()) {
+            break;
+        }
+        timer = lawn->calendar.first();
+    } while (pass->may_go_on());
 }
 
 // Looks at the head of a queue if its check is <= `until`: fires it, moves it,
@@ -98,7 +130,7 @@ bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
     } else if (where_is(timer) != native || forced) {
         take(queue, timer);
         pass->moves++;
-        insert_near(lawn, timer);
+        wait_in_order(lawn, pass, timer);
     } else {
         return false;
     }
@@ -131,14 +163,6 @@ void prefetch_next(const Lawn *lawn, const unsigned *queues, unsigned count)
     }
 }
 
-// Works off what has come up, but nothing after the first of the tree: that one
-// may fire before. What callbacks start or re-arm meanwhile is due after this
-// pass, so it is in nobody's way.
-lawn_time_t horizon(const Lawn *lawn, const Pass *pass)
-{
-    return earlier_of(lawn->near.first_deadline(), pass->now);
-}
-
 // Moves what will come up soon, too: a visit to a queue costs more than a move.
 void move_early(Lawn *lawn, Pass *pass, unsigned q)
 {
@@ -157,14 +181,17 @@ void move_early(Lawn *lawn, Pass *pass, unsigned q)
     }
 }
 
+// Works off what has come up until a time. What callbacks start or re-arm
+// meanwhile is due after this pass, so it is in nobody's way.
+//
 // One queue, which is how it goes when polls are frequent; true if more timers
 // came up in it than that.
-bool sweep_one(Lawn *lawn, Pass *pass)
+bool sweep_one(Lawn *lawn, Pass *pass, lawn_time_t until)
 {
     const unsigned q = lawn->bounds.leaf_of_least();
     unsigned steps = 0;
     while (steps < most_lanes && pass->may_go_on() &&
-           step(lawn, pass, q, horizon(lawn, pass), steps == 0)) {
+           step(lawn, pass, q, until, steps == 0)) {
         ++steps;
     }
     if (q % 2 != 0 && steps < most_lanes) {
@@ -175,16 +202,15 @@ bool sweep_one(Lawn *lawn, Pass *pass)
 }
 
 // Many queues in turn.
-void sweep(Lawn *lawn, Pass *pass)
+void sweep(Lawn *lawn, Pass *pass, lawn_time_t until)
 {
     unsigned queues[most_lanes];
-    const unsigned count =
-        lawn->bounds.find(horizon(lawn, pass), queues, most_lanes);
+    const unsigned count = lawn->bounds.find(until, queues, most_lanes);
     unsigned left = count;
     while (left > 0 && pass->may_go_on()) {
         prefetch_next(lawn, queues, left);
         for (unsigned i = 0; i < left && pass->may_go_on();) {
-            if (step(lawn, pass, queues[i], horizon(lawn, pass), false)) {
+            if (step(lawn, pass, queues[i], until, false)) {
                 ++i;
             } else {
                 const unsigned done = queues[i];
@@ -198,21 +224,26 @@ void sweep(Lawn *lawn, Pass *pass)
     }
 }
 
+// What waits may fire when nothing else can be due before it. To get there in
+// few sweeps, each goes on for a little of the time that is to be made up.
 void expire(Lawn *lawn, Pass *pass)
 {
     while (pass->may_go_on()) {
-        if (lawn->bounds.least() <= horizon(lawn, pass)) {
-            if (sweep_one(lawn, pass)) {
-                sweep(lawn, pass);
-            }
-            continue;
-        }
+        const lawn_time_t needed = earlier_of(first_waiting(lawn), pass->now);
         lawn_timer_t *const timer = lawn->near.first();
-        if (!timer || timer->deadline > pass->now) {
+        if (lawn->bounds.least() <= needed) {
+            const lawn_time_t until = needed + (pass->now - needed) / 64;
+            if (sweep_one(lawn, pass, until)) {
+                sweep(lawn, pass, until);
+            }
+        } else if (needed == lawn->calendar.begin()) {
+            take_day(lawn, pass);
+        } else if (timer && timer->deadline <= pass->now) {
+            lawn->near.remove(timer);
+            fire(lawn, pass, timer);
+        } else {
             break;
         }
-        lawn->near.remove(timer);
-        fire(lawn, pass, timer);
     }
 }
 

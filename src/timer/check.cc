@@ -49,6 +49,24 @@ bool queue_is_sound(const Lawn *lawn, unsigned q, size_t *running)
 
 } // namespace
 
+size_t Calendar::check() const
+{
+    size_t count = 0;
+    for (unsigned day = 0; day <= last_day; ++day) {
+        const lawn_link_t *const head = &days_[day];
+        for (const lawn_link_t *i = head->next; i != head; i = i->next) {
+            const lawn_time_t deadline = timer_of(i)->deadline;
+            if (!links_are_sound(i) || where_is(timer_of(i)) != dated ||
+                day < today_ || deadline < begin_of(day) ||
+                (day < last_day && deadline >= begin_of(day + 1))) {
+                return SIZE_MAX;
+            }
+            ++count;
+        }
+    }
+    return count == count_ ? count : SIZE_MAX;
+}
+
 lawn_status_t lawn_check(const lawn_t *handle)
 {
     const Lawn *const lawn = impl_of(handle);
@@ -66,7 +84,11 @@ lawn_status_t lawn_check(const lawn_t *handle)
     if (near_timers == SIZE_MAX) {
         return LAWN_ERR_CORRUPT;
     }
-    running += near_timers;
+    const size_t dated_timers = lawn->calendar.check();
+    if (dated_timers == SIZE_MAX) {
+        return LAWN_ERR_CORRUPT;
+    }
+    running += near_timers + dated_timers;
     const lawn_link_t *const deferred = &lawn->deferred;
     for (const lawn_link_t *i = deferred->next; i != deferred; i = i->next) {
         if (!links_are_sound(i) || where_is(timer_of(i)) != listed) {
@@ -78,7 +100,7 @@ lawn_status_t lawn_check(const lawn_t *handle)
     const bool next_is_sound =
         lawn->busy ||
         (list_is_empty(deferred) && lawn->next <= lawn->bounds.least() &&
-         lawn->next <= lawn->near.first_deadline());
+         lawn->next <= first_waiting(lawn));
     // A drain keeps what it has not handed over yet in a list of its own.
     const bool count_is_sound =
         lawn->busy ? running <= lawn->running : running == lawn->running;

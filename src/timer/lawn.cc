@@ -35,6 +35,12 @@ void collect(Lawn *lawn, lawn_link_t *list)
         set_where(timer, listed);
         list_append(list, &timer->link);
     }
+    while (lawn->calendar.count() != 0) {
+        lawn_timer_t *const timer = lawn->calendar.first();
+        lawn->calendar.remove(timer);
+        set_where(timer, listed);
+        list_append(list, &timer->link);
+    }
     while (!list_is_empty(&lawn->deferred)) {
         lawn_link_t *const link = lawn->deferred.next;
         list_remove(link);
@@ -72,6 +78,7 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     list_init(&lawn->deferred);
     lawn->bounds.clear();
     lawn->stray_bounds.clear();
+    lawn->calendar.init();
     for (Queue &queue : lawn->queues) {
         list_init(&queue.head);
     }

@@ -16,12 +16,13 @@
 // one TTL, whose deadlines are in the order of their starts: natives are by 4;
 // and a native fires only when no stray can have a deadline as early, by 1 and
 // 5, a stray only when no other timer at all can. What is due and may not fire
-// yet waits in the tree.
+// yet waits in the tree, or in the calendar to be put there.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
 
 #include "timer/bounds.h"
+#include "timer/calendar.h"
 #include "timer/near.h"
 #include "timer/observer.h"
 #include "timer/queue.h"
@@ -52,6 +53,7 @@ struct Lawn : lawn_impl {
     lawn_allocator_t allocator;
     Bounds<bounds_leaves> bounds;       // of the checks in each queue
     Bounds<bounds_leaves> stray_bounds; // of those of its strays
+    Calendar calendar;
     Queue queues[queue_count];
 };
 
@@ -75,11 +77,17 @@ inline void insert_near(Lawn *lawn, lawn_timer_t *timer)
     lawn->near.insert(timer);
 }
 
+// No deadline in the tree or the calendar is earlier.
+inline lawn_time_t first_waiting(const Lawn *lawn)
+{
+    return earlier_of(lawn->near.first_deadline(), lawn->calendar.begin());
+}
+
 // When something is due next, or may be. While a lawn is observed, its `next`
 // is 0, so that no advance ends inline.
 inline lawn_time_t find_next(const Lawn *lawn)
 {
-    return earlier_of(lawn->bounds.least(), lawn->near.first_deadline());
+    return earlier_of(lawn->bounds.least(), first_waiting(lawn));
 }
 
 inline void report(const Lawn *lawn, Event event, const lawn_timer_t *timer,

@@ -20,6 +20,7 @@ enum Where : uint64_t {
     native = 3,                 // in a queue, where its latest start put it
     listed = 4, // in a list that is not a queue: deferred, or being drained
     near = 5,   // in the tree
+    dated = 6,  // in the calendar
 };
 
 constexpr unsigned queue_shift = LAWN_PLACE_WHERE_BITS;

@@ -72,6 +72,10 @@ void unlink(Lawn *lawn, lawn_timer_t *timer)
         lawn->near.remove(timer);
         return;
     }
+    if (where_is(timer) == dated) {
+        lawn->calendar.remove(timer);
+        return;
+    }
     list_remove(&timer->link);
     if (where_is(timer) <= stray) {
         lawn->queues[queue_of(timer)].strays--;
