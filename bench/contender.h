@@ -2,7 +2,9 @@
 //
 // A contender as the workloads see it: a table of calls over opaque nodes, one
 // indirect call each, the same for all, so that none gains by being inlined
-// into a benchmark as no program would have it.
+// into a benchmark as no program would have it. For the same reason a node has
+// cache lines of its own: it is part of a connection or a request, and timers
+// of two of those do not share a line.
 
 #ifndef LAWN_BENCH_CONTENDER_H
 #define LAWN_BENCH_CONTENDER_H
@@ -19,7 +21,8 @@ extern std::vector<void *> expired;
 
 struct Contender {
     Traits traits;
-    size_t node_size;
+    size_t node_bytes; // what a node adds to the object that it is part of
+    size_t node_size;  // of that object here
     // nullptr if it cannot run here; the reason goes to stderr, once.
     void *(*create)(const Config &config);
     void (*destroy)(void *scheme);
@@ -33,6 +36,11 @@ struct Contender {
     // 1 tick = 1 ns, and ignores `now`: this waits until the clock has gone on
     // by `time`.
     void (*wait)(void *scheme, Time time);
+    bool no_budget; // an advance fires all that is due, whatever its budget
+};
+
+template <class Node> struct alignas(64) Object {
+    Node node; // first
 };
 
 // A contender from a class as schemes/scheme.h describes it.
@@ -41,13 +49,18 @@ template <class Scheme> Contender contender_of()
     using Node = typename Scheme::Node;
     Contender c = {};
     c.traits = Scheme::traits;
-    c.node_size = sizeof(Node);
+    c.node_bytes = sizeof(Node);
+    c.node_size = sizeof(Object<Node>);
     c.create = [](const Config &config) -> void * {
         return new Scheme(config);
     };
     c.destroy = [](void *scheme) { delete static_cast<Scheme *>(scheme); };
-    c.make_nodes = [](size_t count) -> void * { return new Node[count](); };
-    c.free_nodes = [](void *nodes) { delete[] static_cast<Node *>(nodes); };
+    c.make_nodes = [](size_t count) -> void * {
+        return new Object<Node>[count]();
+    };
+    c.free_nodes = [](void *nodes) {
+        delete[] static_cast<Object<Node> *>(nodes);
+    };
     c.start = [](void *scheme, void *node, Time now, Time ttl) {
         static_cast<Scheme *>(scheme)->start(*static_cast<Node *>(node), now,
                                              ttl);

@@ -21,13 +21,11 @@
 
 #include <lawn/timer.h>
 
+#include <algorithm>
 #include <map>
-#include <queue>
 
 namespace bench
 {
-
-std::vector<void *> expired;
 
 namespace
 {
@@ -37,11 +35,13 @@ void on_expired(lawn_timer_t *timer, lawn_time_t)
     expired.push_back(timer);
 }
 
-Contender lawn_contender(const char *name, bool (*stop)(void *, void *))
+Contender lawn_contender(const char *name, const char *source,
+                         bool (*stop)(void *, void *))
 {
     Contender c = {};
-    c.traits = {name, "this library", false, false, false, false};
-    c.node_size = sizeof(lawn_timer_t);
+    c.traits = {name, source, false, false, false, false};
+    c.node_bytes = sizeof(lawn_timer_t);
+    c.node_size = sizeof(Object<lawn_timer_t>);
     c.create = [](const Config &) -> void * {
         lawn_t *lawn = nullptr;
         lawn_create(nullptr, &lawn);
@@ -49,14 +49,14 @@ Contender lawn_contender(const char *name, bool (*stop)(void *, void *))
     };
     c.destroy = [](void *lawn) { lawn_destroy(static_cast<lawn_t *>(lawn)); };
     c.make_nodes = [](size_t count) -> void * {
-        lawn_timer_t *const timers = new lawn_timer_t[count];
+        auto *const objects = new Object<lawn_timer_t>[count];
         for (size_t i = 0; i < count; ++i) {
-            lawn_timer_init(&timers[i], on_expired);
+            lawn_timer_init(&objects[i].node, on_expired);
         }
-        return timers;
+        return objects;
     };
     c.free_nodes = [](void *nodes) {
-        delete[] static_cast<lawn_timer_t *>(nodes);
+        delete[] static_cast<Object<lawn_timer_t> *>(nodes);
     };
     c.start = [](void *lawn, void *timer, Time now, Time ttl) {
         lawn_timer_start(static_cast<lawn_t *>(lawn),
@@ -135,14 +135,18 @@ private:
     std::multimap<Time, Node *> timers_;
 };
 
-// std::priority_queue with lazy deletion: a stop or re-arm leaves the old entry
-// behind, to be thrown away when it comes up.
+// A binary heap with lazy deletion, what most event loops do: a stop or re-arm
+// leaves the old entry behind. It is thrown away when it comes up, or with all
+// others of its kind when they are more than half of the heap, as in Python's
+// asyncio; without that the heap would grow with every re-arm, and what is put
+// off would come after the measuring. An entry points to its node, so that
+// memory may not be freed after a stop.
 class PriorityQueue
 {
 public:
     static constexpr Traits traits{
         "priority-queue",
-        "std::priority_queue, lazy deletion",
+        "std::push_heap, lazy deletion",
         false,
         false,
         true,
@@ -159,27 +163,37 @@ public:
 
     void start(Node &node, Time now, Time ttl)
     {
+        running_ += node.start == 0;
         node.start = ++starts_;
-        queue_.push({ttl > never - now ? never : now + ttl, starts_, &node});
+        heap_.push_back(
+            {ttl > never - now ? never : now + ttl, starts_, &node});
+        std::push_heap(heap_.begin(), heap_.end());
+        compact();
     }
 
     bool stop(Node &node)
     {
-        const bool was_running = node.start != 0;
+        if (node.start == 0) {
+            return false;
+        }
         node.start = 0;
-        return was_running;
+        --running_;
+        compact();
+        return true;
     }
 
     template <class Fired>
     unsigned advance(Time now, unsigned budget, Fired &&fired)
     {
         unsigned count = 0;
-        while (!queue_.empty() && queue_.top().deadline <= now &&
+        while (!heap_.empty() && heap_.front().deadline <= now &&
                (budget == 0 || count < budget)) {
-            const Entry entry = queue_.top();
-            queue_.pop();
-            if (entry.node->start == entry.start) {
+            const Entry entry = heap_.front();
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+            if (!is_stale(entry)) {
                 entry.node->start = 0;
+                --running_;
                 ++count;
                 fired(*entry.node, now);
             }
@@ -200,15 +214,32 @@ private:
         }
     };
 
-    std::priority_queue<Entry> queue_;
+    static bool is_stale(const Entry &entry)
+    {
+        return entry.node->start != entry.start;
+    }
+
+    void compact()
+    {
+        if (heap_.size() > 2 * running_ + 100) {
+            heap_.erase(std::remove_if(heap_.begin(), heap_.end(), is_stale),
+                        heap_.end());
+            std::make_heap(heap_.begin(), heap_.end());
+        }
+    }
+
+    std::vector<Entry> heap_;
+    size_t running_ = 0;
     uint64_t starts_ = 0;
 };
 
 std::vector<Contender> all_contenders()
 {
     std::vector<Contender> list = {
-        lawn_contender("lawn", lawn_stop),
-        lawn_contender("lawn-pause", lawn_pause),
+        lawn_contender("lawn", "this library", lawn_stop),
+        lawn_contender("lawn-pause",
+                       "this library, stop by lawn_timer_pause: the node stays",
+                       lawn_pause),
         contender_of<UnorderedList>(),
         contender_of<OrderedList>(),
         contender_of<Tree>(),

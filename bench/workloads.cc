@@ -1,13 +1,17 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The workloads; see workloads.h.
+// The workloads, and those in which timers are mostly started and stopped: what
+// a connection does while all is well. Their TTLs grow with the number of
+// timers, as if the rate of packets were given: a timer that is restarted at
+// random, once in a while, is not to expire.
 
 #include "workloads.h"
 
-#include <chrono>
-#include <random>
-#include <stdexcept>
-#include <string>
+#include "arena.h"
+#include "expiry.h"
+#include "memory.h"
+
+#include <algorithm>
 
 namespace bench
 {
@@ -15,156 +19,123 @@ namespace bench
 namespace
 {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr Time usec = 1000;
-constexpr Time msec = 1000 * usec;
-constexpr Time far_jump = Time{1} << 60;
-constexpr size_t draws = 1 << 16; // random numbers made before measuring
-
-double seconds_since(Clock::time_point start)
-{
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Long enough that a timer that is restarted now and then never expires.
 Time base_ttl(size_t timers)
 {
     return 200 * msec + 100 * usec * timers;
 }
 
-class Arena
+// An octave less a bit, around the base.
+Ttls octave(Time base, size_t distinct)
 {
-public:
-    Arena(const Contender &contender, const Load &load, size_t nodes)
-        : contender_(contender), load_(load), random_(load.seed)
-    {
-        Config config;
-        config.tick = 1024;
-        config.capacity = nodes;
-        config.longest_ttl = 2 * base_ttl(load.timers);
-        scheme_ = contender.create(config);
-        nodes_ = static_cast<char *>(contender.make_nodes(nodes));
-        for (size_t i = 0; i < draws; ++i) {
-            draws_.push_back(random_());
-        }
-        expired.clear();
-        expired.reserve(nodes);
-    }
+    return Ttls(base - base / 4, base / 2, distinct);
+}
 
-    ~Arena()
-    {
-        contender_.destroy(scheme_);
-        contender_.free_nodes(nodes_);
-    }
-
-    Arena(const Arena &) = delete;
-    Arena &operator=(const Arena &) = delete;
-
-    void *node(size_t index)
-    {
-        return nodes_ + index * contender_.node_size;
-    }
-
-    void start(size_t index, Time ttl)
-    {
-        contender_.start(scheme_, node(index), now, ttl);
-    }
-
-    bool stop(size_t index)
-    {
-        return contender_.stop(scheme_, node(index));
-    }
-
-    unsigned advance(unsigned budget = 0)
-    {
-        const unsigned fired = contender_.advance(scheme_, now, budget);
-        if (fired != expired.size()) {
-            throw std::runtime_error(std::string(contender_.traits.name) +
-                                     ": wrong number of expired timers");
-        }
-        return fired;
-    }
-
-    size_t index_of(const void *node) const
-    {
-        return static_cast<size_t>(static_cast<const char *>(node) - nodes_) /
-               contender_.node_size;
-    }
-
-    uint64_t draw()
-    {
-        return draws_[draw_++ % draws];
-    }
-
-    // False when it takes too long.
-    template <class Ttl> bool start_all(size_t count, Ttl &&ttl)
-    {
-        const auto begin = Clock::now();
-        for (size_t i = 0; i < count; ++i) {
-            start(i, ttl(i));
-            if (i % 256 == 0 && seconds_since(begin) > load_.limit_sec * 4) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    // Runs `operation` until the time is up: ns for one.
-    template <class Operation> double measure(Operation &&operation)
-    {
-        const size_t batch = 64;
-        size_t count = 0;
-        double seconds = 0;
-        const auto begin = Clock::now();
-        do {
-            for (size_t i = 0; i < batch; ++i) {
-                operation();
-            }
-            count += batch;
-            seconds = seconds_since(begin);
-        } while (seconds < load_.limit_sec);
-        return seconds * 1e9 / static_cast<double>(count);
-    }
-
-    Time now = 1'000'000'000;
-
-private:
-    const Contender &contender_;
-    const Load load_;
-    std::mt19937_64 random_;
-    void *scheme_;
-    char *nodes_;
-    std::vector<uint64_t> draws_;
-    size_t draw_ = 0;
-};
+// Started one after the other, as time goes on, and polled: timers that all
+// have one deadline would be a case of its own. False when it takes too long.
+template <class Ttl> bool set_up(Arena &arena, Time stagger, Ttl &&ttl)
+{
+    const bool is_running = arena.start_all(stagger, ttl);
+    arena.advance();
+    arena.forget();
+    return is_running;
+}
 
 // Stop and start of a random timer, a poll with every tenth.
-Result stop_start(const Contender &contender, const Load &load, size_t ttls)
+Result stop_start(const Contender &contender, const Load &load)
 {
-    Arena arena(contender, load, load.timers);
     const Time base = base_ttl(load.timers);
-    // Spread over an octave around the base; `ttls` 0 is one for each start.
-    const auto ttl = [&](uint64_t draw) {
-        const uint64_t share = ttls == 0 ? draw % 1'000'003 : draw % ttls;
-        return base - base / 4 + base / 2 / (ttls ? ttls : 1'000'003) * share;
-    };
-    if (!arena.start_all(load.timers,
-                         [&](size_t i) { return ttl(i * 7919); })) {
+    const Ttls ttls = octave(base, load.ttls);
+    Arena arena(contender, load, load.timers, 2 * base);
+    if (!set_up(arena, 100, [&](size_t) { return ttls.at(arena.random()); })) {
         return {};
     }
     unsigned turn = 0;
     return arena.measure([&] {
-        const uint64_t draw = arena.draw();
-        const size_t index = draw % load.timers;
+        const size_t index = arena.random.below(load.timers);
         arena.now += 100;
         arena.stop(index);
-        arena.start(index, ttl(draw >> 32));
+        arena.start(index, ttls.at(arena.random()));
         if (++turn % 10 == 0) {
             arena.advance();
-            expired.clear();
+            arena.forget();
         }
     });
+}
+
+// Start of a random timer that runs, with the TTL that it always has, one of a
+// thousand; a poll with every tenth.
+Result re_arm(const Contender &contender, const Load &load)
+{
+    const Time base = base_ttl(load.timers);
+    const Ttls ttls = octave(base, 1000);
+    Arena arena(contender, load, load.timers, 2 * base);
+    const auto ttl = [&](size_t index) { return ttls.at(mix(index)); };
+    if (!set_up(arena, 100, ttl)) {
+        return {};
+    }
+    unsigned turn = 0;
+    return arena.measure([&] {
+        const size_t index = arena.random.below(load.timers);
+        arena.now += 100;
+        arena.start(index, ttl(index));
+        if (++turn % 10 == 0) {
+            arena.advance();
+            arena.forget();
+        }
+    });
+}
+
+// All timers are started and then stopped, each in a random order, over and
+// over; one half is measured. In between a long time passes, so that nothing
+// that a contender puts off is left for the next round.
+Result fill_and_empty(const Contender &contender, const Load &load,
+                      bool measures_filling)
+{
+    const Time base = base_ttl(load.timers);
+    const Ttls ttls = octave(base, 0);
+    Arena arena(contender, load, load.timers, 2 * base);
+    const std::vector<uint32_t> &order = shuffled(load.timers, load.seed + 1);
+    const auto begin = Clock::now();
+    double filling = 0;
+    double emptying = 0;
+    double count = 0;
+    double &measured = measures_filling ? filling : emptying;
+    do {
+        const auto empty = Clock::now();
+        if (!arena.start_all(100,
+                             [&](size_t) { return ttls.at(arena.random()); })) {
+            return {};
+        }
+        filling += seconds_since(empty);
+        const auto full = Clock::now();
+        size_t done = 0;
+        for (const uint32_t index : order) {
+            if (!arena.stop(index)) {
+                arena.broken("a timer was not running");
+            }
+            if (++done % 256 == 0 && seconds_since(full) > patience(load)) {
+                return {};
+            }
+        }
+        emptying += seconds_since(full);
+        count += static_cast<double>(load.timers);
+        arena.now += 2 * base;
+        if (arena.advance() != 0) {
+            arena.broken("a stopped timer has expired");
+        }
+    } while (measured < load.limit_sec &&
+             seconds_since(begin) < 4 * load.limit_sec);
+    return measured * 1e9 / count;
+}
+
+Result insertion(const Contender &contender, const Load &load)
+{
+    return fill_and_empty(contender, load, true);
+}
+
+Result deletion(const Contender &contender, const Load &load)
+{
+    return fill_and_empty(contender, load, false);
 }
 
 // A retransmit and a keepalive timer for each connection, both re-armed on
@@ -172,148 +143,130 @@ Result stop_start(const Contender &contender, const Load &load, size_t ttls)
 // silent, and its timers expire.
 Result transport(const Contender &contender, const Load &load)
 {
-    const size_t connections = load.timers / 2;
-    Arena arena(contender, load, 2 * connections);
+    const size_t connections = std::max<size_t>(load.timers / 2, 1);
     const Time rto = base_ttl(load.timers);
     const Time keepalive = rto + rto / 2;
-    if (!arena.start_all(2 * connections, [&](size_t i) {
-            return i % 2 == 0 ? rto : keepalive;
-        })) {
+    Arena arena(contender, load, 2 * connections, 2 * rto);
+    if (!set_up(arena, usec / 2,
+                [&](size_t i) { return i % 2 == 0 ? rto : keepalive; })) {
         return {};
     }
     return arena.measure([&] {
-        const size_t connection = arena.draw() % connections;
+        const size_t connection = arena.random.below(connections);
         arena.now += usec;
         if (connection % 1000 != 999) {
             arena.start(2 * connection, rto);
             arena.start(2 * connection + 1, keepalive);
         }
         arena.advance(64);
-        expired.clear();
+        arena.forget();
     });
+}
+
+// A storm of connections: 64 packets come in one poll, each opens a connection
+// and starts its handshake timer, with one of four TTLs. After three quarters
+// of a lap over all timers the handshakes are done and the timers are stopped,
+// but for each sixteenth, which expires. One connection per microsecond, one
+// poll per burst.
+Result burst(const Contender &contender, const Load &load)
+{
+    const size_t size = std::clamp<size_t>(load.timers / 8, 1, 64);
+    const size_t bursts = load.timers / size;
+    const Time lap = bursts * size * usec;
+    const Ttls ttls(lap * 78 / 100, lap / 10, 4);
+    Arena arena(contender, load, load.timers, lap);
+    const std::vector<uint32_t> &order = shuffled(load.timers, load.seed);
+    size_t turn = 0;
+    const auto operate = [&] {
+        const uint32_t *const opened = &order[turn % bursts * size];
+        const uint32_t *const done =
+            &order[(turn + (bursts + 3) / 4) % bursts * size];
+        for (size_t i = 0; i < size; ++i) {
+            arena.start(opened[i], ttls.at(arena.random()));
+        }
+        for (size_t i = 0; i < size; ++i) {
+            if (i % 16 != 0) {
+                arena.stop(done[i]);
+            }
+        }
+        arena.now += size * usec;
+        arena.advance();
+        arena.forget();
+        ++turn;
+    };
+    const auto begin = Clock::now();
+    while (turn < bursts) {
+        operate();
+        if (turn % 4 == 0 && seconds_since(begin) > patience(load)) {
+            return {};
+        }
+    }
+    return arena.measure(operate) / static_cast<double>(size);
 }
 
 Result idle(const Contender &contender, const Load &load)
 {
-    Arena arena(contender, load, load.timers);
-    const Time base = base_ttl(load.timers);
-    if (!arena.start_all(load.timers,
-                         [&](size_t i) { return base + i % 10; })) {
+    // Out of reach of the polls that will be measured.
+    const Time base = base_ttl(load.timers) + 10 * sec;
+    const Ttls ttls = octave(base, 10);
+    Arena arena(contender, load, load.timers, 2 * base);
+    if (!set_up(arena, 100, [&](size_t) { return ttls.at(arena.random()); })) {
         return {};
     }
-    arena.advance();
     return arena.measure([&] {
-        ++arena.now;
-        arena.advance(64);
+        arena.now += 100;
+        if (arena.advance(64) != 0) {
+            arena.broken("a timer has expired early");
+        }
     });
 }
 
-// Everything expires in one advance after a jump: ns per timer.
-Result expire_all(const Contender &contender, const Load &load, size_t ttls)
+// The workload with as many distinct TTLs; 0: each start one of its own.
+template <Result (*Run)(const Contender &, const Load &), size_t Distinct>
+Result with_ttls(const Contender &contender, const Load &load)
 {
-    Arena arena(contender, load, load.timers);
-    const Time base = base_ttl(load.timers);
-    if (!arena.start_all(load.timers, [&](size_t i) {
-            const uint64_t draw = arena.draw() >> 16;
-            arena.now += i % 4 == 0;
-            return ttls == 0 ? 1 + draw % base
-                             : base / 2 + base / 2 / ttls * (draw % ttls);
-        })) {
-        return {};
-    }
-    arena.now += far_jump;
-    const auto begin = Clock::now();
-    const unsigned fired = arena.advance();
-    const double seconds = seconds_since(begin);
-    if (fired != load.timers) {
-        throw std::runtime_error(std::string(contender.traits.name) +
-                                 ": not every timer has expired");
-    }
-    return seconds * 1e9 / static_cast<double>(load.timers);
-}
-
-// The longest of the advances, with a budget of 64, that work off a jump over
-// everything: us.
-Result worst_advance(const Contender &contender, const Load &load)
-{
-    Arena arena(contender, load, load.timers);
-    const Time base = base_ttl(load.timers);
-    if (!arena.start_all(load.timers,
-                         [&](size_t) { return 1 + arena.draw() % base; })) {
-        return {};
-    }
-    arena.now += far_jump;
-    double worst = 0;
-    size_t fired = 0;
-    while (fired < load.timers) {
-        const auto begin = Clock::now();
-        fired += arena.advance(64);
-        worst = std::max(worst, seconds_since(begin));
-        if (expired.empty()) {
-            throw std::runtime_error(std::string(contender.traits.name) +
-                                     ": some timers never expire");
-        }
-        expired.clear();
-    }
-    return worst * 1e6;
+    Load exact = load;
+    exact.ttls = Distinct;
+    return Run(contender, exact);
 }
 
 } // namespace
 
-Result life_cycle(const Contender &contender, const Load &load)
-{
-    Arena arena(contender, load, load.timers);
-    const Time base = base_ttl(load.timers);
-    const auto ttl = [&] {
-        return base / 2 + base / load.ttls * ((arena.draw() >> 20) % load.ttls);
-    };
-    if (!arena.start_all(load.timers, [&](size_t) {
-            arena.now += base / load.timers;
-            return ttl();
-        })) {
-        return {};
-    }
-    return arena.measure([&] {
-        const uint64_t draw = arena.draw();
-        arena.now += base / load.timers;
-        if (draw % 2 == 0) {
-            const size_t index = (draw >> 8) % load.timers;
-            arena.stop(index);
-            arena.start(index, ttl());
-        }
-        arena.advance();
-        for (void *node : expired) {
-            arena.start(arena.index_of(node), ttl());
-        }
-        expired.clear();
-    });
-}
-
 const std::vector<Workload> &workloads()
 {
     static const std::vector<Workload> all = {
-        {"fixed", "ns", "stop + start, one TTL",
-         [](const Contender &c, const Load &l) { return stop_start(c, l, 1); }},
-        {"mixed-10", "ns", "stop + start, 10 TTLs",
-         [](const Contender &c, const Load &l) {
-             return stop_start(c, l, 10);
-         }},
+        {"fixed", "ns", "stop + start, one TTL", with_ttls<stop_start, 1>,
+         false},
+        {"mixed-10", "ns", "stop + start, 10 TTLs", with_ttls<stop_start, 10>,
+         false},
         {"mixed-1000", "ns", "stop + start, 1000 TTLs",
-         [](const Contender &c, const Load &l) {
-             return stop_start(c, l, 1000);
-         }},
-        {"continuous", "ns", "stop + start, a TTL of its own each time",
-         [](const Contender &c, const Load &l) { return stop_start(c, l, 0); }},
-        {"transport", "ns", "two re-arms and a poll per ACK", transport},
-        {"idle", "ns", "a poll when nothing is due", idle},
-        {"expiry-16", "ns", "expiry of everything, 16 TTLs, per timer",
-         [](const Contender &c, const Load &l) {
-             return expire_all(c, l, 16);
-         }},
-        {"expiry-continuous", "ns", "the same, a TTL of its own each",
-         [](const Contender &c, const Load &l) { return expire_all(c, l, 0); }},
-        {"worst-advance", "us", "longest advance, budget 64, after a jump",
-         worst_advance},
+         with_ttls<stop_start, 1000>, false},
+        {"continuous", "ns", "stop + start, uniform continuous TTLs",
+         with_ttls<stop_start, 0>, false},
+        {"insertion", "ns", "start of an idle timer, from none to all",
+         insertion, false},
+        {"deletion", "ns", "stop of a running timer, from all to none",
+         deletion, false},
+        {"re-arm", "ns", "start of a running timer, later deadline", re_arm,
+         false},
+        {"transport", "ns", "two re-arms and a poll per ACK", transport, false},
+        {"burst", "ns", "64 starts at once, 60 stops, 4 expiries; per timer",
+         burst, true},
+        {"idle", "ns", "a poll when nothing is due", idle, false},
+        {"tick", "ns", "a poll each us, one expiry and restart in it", tick,
+         true},
+        {"expiry-16", "ns", "expiry of all after a stall, 16 TTLs; per timer",
+         with_ttls<expire_all, 16>, false},
+        {"expiry-continuous", "ns", "the same, uniform continuous TTLs",
+         with_ttls<expire_all, 0>, false},
+        {"expiry-rearmed", "ns", "the same, all re-armed once before the stall",
+         with_ttls<expire_rearmed, 0>, false},
+        {"worst-advance", "us", "longest advance after a stall, budget 64",
+         worst_advance, false},
+        {"memory", "bytes", "nodes and heap for all running; per timer",
+         memory_per_timer, false},
+        {"memory-empty", "bytes", "heap of an empty scheme for as many",
+         memory_empty, false},
     };
     return all;
 }

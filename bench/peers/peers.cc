@@ -9,7 +9,26 @@ namespace bench
 
 std::vector<Contender> peers()
 {
-    return {};
+    return {
+#ifdef LAWN_BENCH_UCX
+        ucs_twheel(), ucs_timerq(),
+#endif
+#ifdef LAWN_BENCH_DPDK
+        rte_timers(),
+#endif
+#ifdef LAWN_BENCH_LIBEV
+        libev(),
+#endif
+#ifdef LAWN_BENCH_LIBUV
+        libuv(),
+#endif
+#ifdef LAWN_BENCH_LIBEVENT
+        libevent(),   libevent_common(),
+#endif
+#ifdef LAWN_BENCH_ASIO
+        asio(),
+#endif
+    };
 }
 
 } // namespace bench

@@ -35,11 +35,8 @@ public:
         /* may_be_early */ false,
         /* any_order */ true,
         /* bounded_ttl */ false,
+        /* late_divisor */ 7,
     };
-
-    // Besides the rounding to ticks, late by up to the time from the last
-    // advance before the start to the deadline, divided by this.
-    static constexpr Time late_divisor = 7;
 
     struct Node : Link {
     };

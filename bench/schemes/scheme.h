@@ -46,6 +46,9 @@ struct Traits {
     bool may_be_early;
     bool any_order;   // among timers of one TTL
     bool bounded_ttl; // longest_ttl must be known, or is clamped
+    // Besides the tick: late by up to the time from the last advance before
+    // the start to the deadline, divided by this; 0: by none.
+    unsigned late_divisor = 0;
 };
 
 } // namespace bench

@@ -93,8 +93,8 @@ TYPED_TEST(SchemeTest, FiresAtItsDeadlineAndNotBefore)
                 const Time start = 12345;
                 this->advance(scheme, timers, start);
                 scheme.start(timers[0], start, ttl);
-                const Time latest =
-                    latest_firing<TypeParam>(config, start, start + ttl);
+                const Time latest = bench::latest_firing(
+                    TypeParam::traits, config, start, start + ttl);
                 EXPECT_TRUE(
                     this->advance(scheme, timers, start + ttl - 1).empty());
                 EXPECT_EQ(this->advance(scheme, timers, latest).size(), 1U);

@@ -1,0 +1,234 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The workloads in which timers expire: in a steady flow, or all after a jump.
+//
+// A steady flow is begun as if it had lasted for ever: the timers that run at
+// time 0 were started in the order of time before it, with polls in between,
+// so that none is younger, older or less worked on than in the long run. TTLs
+// are within half of their mean, either way. The mean goes with the number of
+// timers, such that one expires in each microsecond of virtual time: a wheel
+// turns about one slot for each timer that it fires.
+
+#include "expiry.h"
+
+#include "arena.h"
+
+#include <lawn/time.h>
+
+#include <algorithm>
+
+namespace bench
+{
+
+namespace
+{
+
+struct Flow {
+    Time mean_ttl;
+    double starts_per_usec;
+    double stops_per_usec; // of all timers together
+};
+
+Ttls ttls_of(const Flow &flow, size_t distinct)
+{
+    return Ttls(flow.mean_ttl / 2, flow.mean_ttl, distinct);
+}
+
+Time longest_of(const Flow &flow)
+{
+    return flow.mean_ttl / 2 + flow.mean_ttl;
+}
+
+// False when it takes too long.
+bool populate(Arena &arena, const Load &load, const Flow &flow,
+              const Ttls &ttls)
+{
+    const std::vector<uint32_t> &order = shuffled(load.timers, load.seed);
+    const auto begin = Clock::now();
+    const Time zero = arena.now + longest_of(flow);
+    const double stop_rate = flow.stops_per_usec / usec /
+                             static_cast<double>(load.timers); // of one, per ns
+    const double spacing = usec / flow.starts_per_usec;
+    size_t running = 0;
+    size_t turn = 0;
+    for (double age = static_cast<double>(longest_of(flow));
+         age > 0 && running < order.size(); age -= spacing) {
+        arena.now = zero - static_cast<Time>(age);
+        const Time ttl = ttls.at(arena.random());
+        const bool is_stopped =
+            arena.random.share() > std::exp(-stop_rate * age);
+        if (static_cast<double>(ttl) > age && !is_stopped) {
+            arena.start(order[running++], ttl);
+        }
+        arena.advance_and_restart(ttls);
+        if (++turn % 256 == 0 && seconds_since(begin) > patience(load)) {
+            return false;
+        }
+    }
+    arena.now = zero;
+    while (running < order.size()) {
+        arena.start(order[running++], ttls.at(arena.random()));
+    }
+    arena.advance_and_restart(ttls);
+    return true;
+}
+
+// Reading the clock takes as long as an operation does, so the percentile is
+// one of batches of 16: in the slowest hundredth of them, an operation took p99
+// or more on average. A single one that took long shows as a sixteenth of it.
+template <class Operation>
+Result measure_batches(const Load &load, Operation &&operation)
+{
+    constexpr unsigned batch = 16;
+    constexpr size_t most_batches = 1 << 18;
+    std::vector<uint32_t> ticks;
+    ticks.reserve(most_batches);
+    const lawn_time_t end =
+        lawn_get_time() + lawn_time_from_sec(load.limit_sec);
+    lawn_time_t last = 0;
+    double sum = 0;
+    do {
+        const lawn_time_t first = lawn_get_time();
+        for (unsigned i = 0; i < batch; ++i) {
+            operation();
+        }
+        last = lawn_get_time();
+        sum += static_cast<double>(last - first);
+        ticks.push_back(
+            static_cast<uint32_t>(std::min<Time>(last - first, UINT32_MAX)));
+    } while (last < end && ticks.size() < most_batches);
+    const auto count = static_cast<double>(ticks.size());
+    const auto p99 =
+        ticks.begin() + static_cast<std::ptrdiff_t>(0.99 * (count - 1));
+    std::nth_element(ticks.begin(), p99, ticks.end());
+    const double ns = lawn_time_to_nsec(1'000'000) / 1e6 / batch;
+    const double mean = sum / count * ns;
+    return {mean, mean, *p99 * ns};
+}
+
+} // namespace
+
+Result tick(const Contender &contender, const Load &load)
+{
+    const Flow flow = {load.timers * usec, 1, 0};
+    const Ttls ttls = ttls_of(flow, 0);
+    Arena arena(contender, load, load.timers, longest_of(flow));
+    if (!populate(arena, load, flow, ttls)) {
+        return {};
+    }
+    return measure_batches(load, [&] {
+        arena.now += usec;
+        arena.advance_and_restart(ttls);
+    });
+}
+
+// A stop in every microsecond ends half of the lives when the TTL is 0.7 times
+// the number of timers: exp(-0.7) is one half.
+Result life_cycle(const Contender &contender, const Load &load)
+{
+    const Flow flow = {load.timers * 7 * usec / 10, 2, 1};
+    const Ttls ttls = ttls_of(flow, load.ttls);
+    Arena arena(contender, load, load.timers, longest_of(flow));
+    if (!populate(arena, load, flow, ttls)) {
+        return {};
+    }
+    return measure_batches(load, [&] {
+        arena.now += usec;
+        const size_t index = arena.random.below(load.timers);
+        arena.stop(index);
+        arena.start(index, ttls.at(arena.random()));
+        arena.advance_and_restart(ttls);
+    });
+}
+
+namespace
+{
+
+// As retransmission timeouts are, and short enough to wait for in real time.
+constexpr Time shortest_ttl = 250 * msec;
+constexpr Time longest_ttl = 2 * shortest_ttl;
+
+// All timers, and then a stall until the last of them is due. As often as
+// `rounds` says they are started anew, in another order each time: a timer that
+// was re-armed is where contenders that are lazy have to pay.
+bool start_and_stall(Arena &arena, const Ttls &ttls, unsigned rounds)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < rounds; ++i) {
+        if (!arena.start_all(0, [&](size_t) {
+                arena.now += ++count % 4 == 0;
+                return ttls.at(arena.random());
+            })) {
+            return false;
+        }
+    }
+    // With time for roundings: to ticks, or to a seventh of the TTL.
+    arena.pass(longest_ttl + longest_ttl / 4);
+    return true;
+}
+
+Result expire_started(const Contender &contender, const Load &load,
+                      unsigned rounds)
+{
+    Arena arena(contender, load, load.timers, longest_ttl);
+    const Ttls ttls(shortest_ttl, longest_ttl - shortest_ttl, load.ttls);
+    const auto begin = Clock::now();
+    double seconds = 0;
+    double count = 0;
+    do {
+        if (!start_and_stall(arena, ttls, rounds)) {
+            return {};
+        }
+        const auto advance = Clock::now();
+        const unsigned fired = arena.advance();
+        seconds += seconds_since(advance);
+        if (fired != load.timers) {
+            arena.broken("not every timer has expired");
+        }
+        count += fired;
+        arena.forget();
+    } while (seconds < load.limit_sec && !contender.wait &&
+             seconds_since(begin) < 4 * load.limit_sec);
+    return seconds * 1e9 / count;
+}
+
+} // namespace
+
+Result expire_all(const Contender &contender, const Load &load)
+{
+    return expire_started(contender, load, 1);
+}
+
+Result expire_rearmed(const Contender &contender, const Load &load)
+{
+    return expire_started(contender, load, 2);
+}
+
+// The advances, with a budget of 64, that work off a stall.
+Result worst_advance(const Contender &contender, const Load &load)
+{
+    Arena arena(contender, load, load.timers, longest_ttl);
+    if (!start_and_stall(
+            arena, Ttls(shortest_ttl, longest_ttl - shortest_ttl, 0), 1)) {
+        return {};
+    }
+    std::vector<double> usecs;
+    usecs.reserve(load.timers / 64 + 1);
+    double sum = 0;
+    size_t fired = 0;
+    while (fired < load.timers && sum < patience(load) * 1e6) {
+        const auto begin = Clock::now();
+        fired += arena.advance(64);
+        usecs.push_back(seconds_since(begin) * 1e6);
+        sum += usecs.back();
+        if (expired.empty()) {
+            arena.broken("some timers never expire");
+        }
+        arena.forget();
+    }
+    std::sort(usecs.begin(), usecs.end());
+    const size_t p99 = (usecs.size() - 1) * 99 / 100;
+    return {usecs.back(), sum / static_cast<double>(usecs.size()), usecs[p99]};
+}
+
+} // namespace bench

@@ -1,0 +1,356 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The command line; see options.h.
+
+#include "options.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include <getopt.h>
+
+namespace bench
+{
+
+namespace
+{
+
+constexpr double greatest_number = 1e8;
+
+[[noreturn]] void refuse(const std::string &why)
+{
+    fprintf(stderr, "lawn_bench: %s; see --help\n", why.c_str());
+    exit(bad_usage);
+}
+
+size_t number(const std::string &text, const char *option)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 1) ||
+        value > greatest_number || value != std::floor(value)) {
+        refuse(std::string(option) +
+               " takes whole numbers from 1 to 1e8, not '" + text + "'");
+    }
+    return static_cast<size_t>(value);
+}
+
+double seconds(const std::string &text, const char *option)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 0.001) || value > 60) {
+        refuse(std::string(option) +
+               " takes a number of seconds from 0.001 to 60, not '" + text +
+               "'");
+    }
+    return value;
+}
+
+std::vector<std::string> split(const std::string &list)
+{
+    std::vector<std::string> parts;
+    size_t from = 0;
+    for (size_t comma = 0; comma != std::string::npos; from = comma + 1) {
+        comma = list.find(',', from);
+        parts.push_back(list.substr(from, comma - from));
+    }
+    return parts;
+}
+
+// Ascending, each once: what is too slow for one is not tried with the next.
+std::vector<size_t> numbers(const std::string &list, const char *option)
+{
+    std::vector<size_t> values;
+    for (const std::string &part : split(list)) {
+        values.push_back(number(part, option));
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+}
+
+const char *name_of(const Contender &contender)
+{
+    return contender.traits.name;
+}
+
+const char *name_of(const Workload &workload)
+{
+    return workload.name;
+}
+
+template <class T> std::vector<const T *> pointers(const std::vector<T> &all)
+{
+    std::vector<const T *> list;
+    for (const T &each : all) {
+        list.push_back(&each);
+    }
+    return list;
+}
+
+// Chosen by name, each once; unknown names are refused.
+template <class T>
+std::vector<const T *> choose(const std::vector<T> &all,
+                              const std::string &list, const char *option)
+{
+    std::vector<const T *> chosen;
+    for (const std::string &part : split(list)) {
+        const auto found =
+            std::find_if(all.begin(), all.end(),
+                         [&](const T &each) { return part == name_of(each); });
+        if (found == all.end()) {
+            refuse(std::string(option) + ": there is no '" + part + "'");
+        }
+        if (std::find(chosen.begin(), chosen.end(), &*found) == chosen.end()) {
+            chosen.push_back(&*found);
+        }
+    }
+    return chosen;
+}
+
+void print_contender(const Contender &contender)
+{
+    const Traits &traits = contender.traits;
+    printf("  %-20s %s", traits.name, traits.source);
+    if (traits.rounds_to_tick) {
+        printf("; rounds to its tick");
+    }
+    if (traits.late_divisor != 0) {
+        printf("; late by up to 1/%u of the TTL", traits.late_divisor);
+    }
+    if (traits.may_be_early) {
+        printf("; may fire early");
+    }
+    if (traits.bounded_ttl) {
+        printf("; must know the longest TTL");
+    }
+    if (contender.no_budget) {
+        printf("; knows no budget");
+    }
+    if (contender.wait) {
+        printf("; in real time");
+    }
+    printf("\n");
+}
+
+void print_help()
+{
+    printf(
+        "usage: lawn_bench [OPTION]...\n\n"
+        "Compares timer schemes with Lawn: the processor's time for "
+        "operations\n"
+        "on virtual time, medians of repetitions in which all take turns.\n"
+        "Everything that takes part is first checked to be a timer scheme.\n\n"
+        "  --sizes N,...       running timers, up to 1e8 (1e3,1e4,1e5,1e6;\n"
+        "                      1e3,...,1e7 of the grid)\n"
+        "  --workloads W,...   all\n"
+        "  --contenders C,...  all\n"
+        "  --repetitions N     5, of the grid 3; but what takes 5 s is done "
+        "once\n"
+        "  --seconds S         of measuring for each figure (0.05)\n"
+        "  --grid              instead of workloads, the life of timers by\n"
+        "                      size and by number of distinct TTLs: in each\n"
+        "                      microsecond a stop, two starts, an expiry and\n"
+        "                      a poll; mean, and p99 of batches of 16\n"
+        "  --ttls N,...        of the grid (1,10,...,1e7; up to the size)\n"
+        "  --replay FILE       instead of workloads, a recorded trace\n"
+        "  --csv FILE          the tables with the least and the greatest too\n"
+        "  --plot DIR          a plot of each table, as SVG and PNG; by "
+        "gnuplot\n"
+        "  --quick             all of it, small and once, in less than a "
+        "minute\n"
+        "  --help\n\n"
+        "A figure is marked * when it is the best of its column. The last "
+        "lines\n"
+        "of a table divide Lawn's by the best of those that are never early.\n"
+        "'too slow': setting up takes longer than 4 us a timer; 'n/a': not "
+        "for\n"
+        "what lives in real time.\n\n"
+        "workloads:\n");
+    for (const Workload &workload : workloads()) {
+        printf("  %-20s %s; %s\n", workload.name, workload.what, workload.unit);
+    }
+    printf("\ncontenders:\n");
+    for (const Contender &contender : contenders()) {
+        print_contender(contender);
+    }
+    printf("\nExit status: 0; 1 when a contender is broken or a file cannot be "
+           "written;\n2 for a wrong option or trace.\n");
+}
+
+// What was given; empty and NULL: not.
+struct Given {
+    std::vector<size_t> sizes;
+    std::vector<size_t> ttls;
+    unsigned repetitions = 0;
+    double limit_sec = 0;
+    bool has_workloads = false;
+    bool grid = false;
+    bool quick = false;
+};
+
+constexpr const char *option_names[] = {
+    "sizes", "workloads", "contenders", "repetitions", "seconds", "ttls",
+    "csv",   "plot",      "replay",     "grid",        "quick",   "help"};
+
+enum Option {
+    sizes,
+    chosen_workloads,
+    chosen_contenders,
+    repetitions,
+    limit,
+    ttls,
+    csv,
+    plot,
+    replay,
+    grid, // takes no argument, as all that follow
+    quick,
+    help,
+    option_count
+};
+
+void apply(int choice, Options &options, Given &given)
+{
+    switch (choice) {
+    case sizes:
+        given.sizes = numbers(optarg, "--sizes");
+        break;
+    case chosen_workloads:
+        options.workloads = choose(workloads(), optarg, "--workloads");
+        given.has_workloads = true;
+        break;
+    case chosen_contenders:
+        options.contenders = choose(contenders(), optarg, "--contenders");
+        break;
+    case repetitions:
+        given.repetitions =
+            static_cast<unsigned>(number(optarg, "--repetitions"));
+        break;
+    case limit:
+        given.limit_sec = seconds(optarg, "--seconds");
+        break;
+    case ttls:
+        given.ttls = numbers(optarg, "--ttls");
+        break;
+    case csv:
+        options.csv = optarg;
+        break;
+    case plot:
+        options.plot = optarg;
+        break;
+    case replay:
+        options.replay = optarg;
+        break;
+    case grid:
+        given.grid = true;
+        break;
+    case quick:
+        given.quick = true;
+        break;
+    case help:
+        print_help();
+        exit(0);
+    default:
+        break;
+    }
+}
+
+std::vector<size_t> decades(size_t from, size_t to)
+{
+    std::vector<size_t> values;
+    for (size_t value = from; value <= to; value *= 10) {
+        values.push_back(value);
+    }
+    return values;
+}
+
+// What goes with what, and the defaults.
+void complete(Options &options, const Given &given)
+{
+    const bool is_quick = given.quick;
+    if (options.replay &&
+        (given.grid || given.has_workloads || !given.sizes.empty())) {
+        refuse("--replay goes without --workloads, --grid and --sizes");
+    }
+    if (given.grid && given.has_workloads) {
+        refuse("--grid goes without --workloads");
+    }
+    if (!given.ttls.empty() && !given.grid) {
+        refuse("--ttls is for --grid");
+    }
+    if (is_quick) {
+        options.repetitions = 1;
+        options.limit_sec = 0.005;
+    }
+    if (given.grid && !is_quick) {
+        options.repetitions = 3;
+    }
+    if (given.repetitions != 0) {
+        options.repetitions = given.repetitions;
+    }
+    if (given.limit_sec > 0) {
+        options.limit_sec = given.limit_sec;
+    }
+    if (!given.grid && !options.replay) {
+        options.sizes = decades(1'000, is_quick ? 10'000 : 1'000'000);
+        if (!given.has_workloads) {
+            options.workloads = pointers(workloads());
+        }
+    }
+    const bool is_quick_over_all =
+        is_quick && !given.has_workloads && !options.replay;
+    if (given.grid || is_quick_over_all) {
+        options.grid_sizes = decades(1'000, is_quick ? 1'000 : 10'000'000);
+        options.ttls = decades(1, is_quick ? 1'000 : 10'000'000);
+    }
+    if (!given.sizes.empty()) {
+        (given.grid ? options.grid_sizes : options.sizes) = given.sizes;
+    }
+    if (!given.ttls.empty()) {
+        options.ttls = given.ttls;
+    }
+    if (given.grid && options.ttls.front() > options.grid_sizes.front()) {
+        refuse("--ttls has none up to the least size");
+    }
+    if (options.contenders.empty()) {
+        options.contenders = pointers(contenders());
+    }
+}
+
+} // namespace
+
+Options parse_options(int argc, char **argv)
+{
+    option names[option_count + 1] = {};
+    for (int i = 0; i < option_count; ++i) {
+        names[i].name = option_names[i];
+        names[i].has_arg = i < grid ? required_argument : no_argument;
+        names[i].val = i;
+    }
+    Options options;
+    Given given;
+    opterr = 0;
+    for (;;) {
+        const int at = optind;
+        const int choice = getopt_long(argc, argv, "+:", names, nullptr);
+        if (choice == -1) {
+            break;
+        }
+        if (choice == ':') {
+            refuse(std::string(argv[at]) + " needs an argument");
+        }
+        if (choice == '?') {
+            refuse("unknown option " + std::string(argv[at]));
+        }
+        apply(choice, options, given);
+    }
+    if (optind != argc) {
+        refuse("unexpected argument '" + std::string(argv[optind]) + "'");
+    }
+    complete(options, given);
+    return options;
+}
+
+} // namespace bench

@@ -1,0 +1,291 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The tables; see table.h.
+
+#include "table.h"
+
+#include "arena.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace bench
+{
+
+namespace
+{
+
+double value_of(const Result &result, Statistic statistic)
+{
+    switch (statistic) {
+    case Statistic::mean:
+        return result.mean;
+    case Statistic::p99:
+        return result.p99;
+    default:
+        return result.figure;
+    }
+}
+
+// `least` is where the contender is known to be hopeless, if at all.
+void run_cell(const Table &table, const Contender &contender, const Load &load,
+              Cell &cell, size_t &least)
+{
+    if (table.needs_virtual_time && contender.wait) {
+        cell.is_unavailable = true;
+        return;
+    }
+    if (load.timers >= least) {
+        cell.is_too_slow = cell.results.empty();
+        return;
+    }
+    if (cell.is_long) {
+        return;
+    }
+    const auto begin = Clock::now();
+    const Result result = table.run(contender, load);
+    if (result) {
+        cell.results.push_back(result);
+    } else if (result.is_available) {
+        cell.is_too_slow = true;
+    } else {
+        cell.is_unavailable = true;
+    }
+    const double seconds = seconds_since(begin);
+    cell.is_long = seconds > 5;
+    if (cell.is_too_slow || seconds > 1 + 3 * patience(load)) {
+        least = load.timers;
+    }
+}
+
+// NaN if the column is empty of them.
+template <class Take>
+double best(const Table &table, size_t column, Statistic statistic, Take &&take)
+{
+    double least = NAN;
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        if (take(table.rows[row]->traits)) {
+            least =
+                std::fmin(least, table.cells[row][column].median(statistic));
+        }
+    }
+    return least;
+}
+
+bool is_lawn(const Traits &traits)
+{
+    return strcmp(traits.name, "lawn") == 0 ||
+           strcmp(traits.name, "lawn-pause") == 0;
+}
+
+void print_cell(const Cell &cell, Statistic statistic, double best_of_column)
+{
+    const double value = cell.median(statistic);
+    if (std::isnan(value)) {
+        printf(" %10s ", cell.is_unavailable ? "n/a" : "too slow");
+    } else {
+        printf(" %10.*f%c", value < 100 ? 1 : 0, value,
+               value <= best_of_column ? '*' : ' ');
+    }
+}
+
+// Lawn's figures divided by the best of the others that are never early.
+void print_ratios(const Table &table, Statistic statistic)
+{
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        if (!is_lawn(table.rows[row]->traits)) {
+            continue;
+        }
+        printf("%-20s",
+               (std::string(table.rows[row]->traits.name) + " / best").c_str());
+        for (size_t column = 0; column < table.columns.size(); ++column) {
+            const double others =
+                best(table, column, statistic, [](const Traits &traits) {
+                    return !traits.may_be_early && !is_lawn(traits);
+                });
+            const double ratio =
+                table.cells[row][column].median(statistic) / others;
+            if (std::isfinite(ratio)) {
+                printf(" %10.2f ", ratio);
+            } else {
+                printf(" %10s ", "-");
+            }
+        }
+        printf("\n");
+    }
+}
+
+void print_statistic(const Table &table, Statistic statistic)
+{
+    printf("\n%s%s: %s (%s)\n%-20s", table.name.c_str(),
+           statistic == Statistic::p99 ? ", p99" : "", table.what.c_str(),
+           table.unit.c_str(), table.axis.c_str());
+    for (const Column &column : table.columns) {
+        printf(" %10s ", column.head.c_str());
+    }
+    printf("\n");
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        printf("%-20s", table.rows[row]->traits.name);
+        for (size_t column = 0; column < table.columns.size(); ++column) {
+            print_cell(
+                table.cells[row][column], statistic,
+                best(table, column, statistic, [](auto &) { return true; }));
+        }
+        printf("\n");
+    }
+    print_ratios(table, statistic);
+    fflush(stdout);
+}
+
+void write_number(FILE *file, double value)
+{
+    if (std::isnan(value)) {
+        fprintf(file, ",");
+    } else {
+        fprintf(file, ",%.3f", value);
+    }
+}
+
+} // namespace
+
+double Cell::median(Statistic statistic) const
+{
+    std::vector<double> values;
+    for (const Result &result : results) {
+        values.push_back(value_of(result, statistic));
+    }
+    if (values.empty()) {
+        return NAN;
+    }
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+double Cell::least() const
+{
+    double value = NAN;
+    for (const Result &result : results) {
+        value = std::fmin(value, result.figure);
+    }
+    return value;
+}
+
+double Cell::greatest() const
+{
+    double value = NAN;
+    for (const Result &result : results) {
+        value = std::fmax(value, result.figure);
+    }
+    return value;
+}
+
+bool Table::has(Statistic statistic) const
+{
+    for (const std::vector<Cell> &row : cells) {
+        for (const Cell &cell : row) {
+            if (!std::isnan(cell.median(statistic))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+Progress::Progress(size_t steps)
+    : steps_(steps), is_shown_(isatty(STDERR_FILENO) == 1)
+{
+}
+
+Progress::~Progress()
+{
+    hide();
+}
+
+void Progress::hide()
+{
+    if (is_shown_) {
+        fprintf(stderr, "\r%78s\r", "");
+    }
+}
+
+void Progress::step(const std::string &what)
+{
+    ++done_;
+    if (is_shown_) {
+        const int width = static_cast<int>(20 * done_ / steps_);
+        fprintf(stderr, "\r[%-20.*s] %3d%% %-50.50s", width,
+                "####################", static_cast<int>(100 * done_ / steps_),
+                what.c_str());
+    }
+}
+
+size_t steps(const Table &table, unsigned repetitions)
+{
+    return table.columns.size() * table.rows.size() * repetitions;
+}
+
+void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
+          Progress &progress)
+{
+    const size_t rows = table.rows.size();
+    table.cells.assign(rows, std::vector<Cell>(table.columns.size()));
+    for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
+        for (size_t column = 0; column < table.columns.size(); ++column) {
+            Load load = table.columns[column].load;
+            load.seed = repetition + 1;
+            for (size_t turn = 0; turn < rows; ++turn) {
+                const size_t row = (turn + repetition) % rows;
+                const Contender *const contender = table.rows[row];
+                progress.step(table.name + " " + table.columns[column].head +
+                              " " + contender->traits.name);
+                size_t &least =
+                    hopeless
+                        .emplace(std::make_pair(contender, load.ttls), never)
+                        .first->second;
+                run_cell(table, *contender, load, table.cells[row][column],
+                         least);
+            }
+        }
+    }
+}
+
+void print(const Table &table)
+{
+    print_statistic(table, Statistic::figure);
+    if (table.has(Statistic::p99)) {
+        print_statistic(table, Statistic::p99);
+    }
+}
+
+void write_csv_head(FILE *file)
+{
+    fprintf(file, "workload,contender,timers,ttls,unit,median,least,greatest,"
+                  "mean,p99\n");
+}
+
+void write_csv(FILE *file, const Table &table)
+{
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        for (size_t column = 0; column < table.columns.size(); ++column) {
+            const Cell &cell = table.cells[row][column];
+            if (cell.results.empty()) {
+                continue;
+            }
+            const Load &load = table.columns[column].load;
+            fprintf(file, "%s,%s,%zu,%zu,%s", table.name.c_str(),
+                    table.rows[row]->traits.name, load.timers, load.ttls,
+                    table.unit.c_str());
+            write_number(file, cell.median(Statistic::figure));
+            write_number(file, cell.least());
+            write_number(file, cell.greatest());
+            write_number(file, cell.median(Statistic::mean));
+            write_number(file, cell.median(Statistic::p99));
+            fprintf(file, "\n");
+        }
+    }
+    fflush(file);
+}
+
+} // namespace bench

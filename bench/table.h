@@ -1,0 +1,90 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The tables of a run: a row for each contender, a column for each load; how
+// they are filled, printed and written.
+
+#ifndef LAWN_BENCH_TABLE_H
+#define LAWN_BENCH_TABLE_H
+
+#include "workloads.h"
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace bench
+{
+
+enum class Statistic { figure, mean, p99 };
+
+struct Cell {
+    std::vector<Result> results; // of the repetitions
+    bool is_too_slow = false;
+    bool is_long = false; // took seconds: once is enough
+    bool is_unavailable = false;
+
+    // NaN if there is none.
+    double median(Statistic statistic) const;
+    double least() const;
+    double greatest() const;
+};
+
+struct Column {
+    std::string head;
+    Load load;
+};
+
+struct Table {
+    std::string name;
+    std::string unit;
+    std::string what;
+    std::string axis; // what the columns' heads count; empty: nothing
+    bool needs_virtual_time = false;
+    std::function<Result(const Contender &, const Load &)> run;
+    std::vector<Column> columns;
+    std::vector<const Contender *> rows;
+    std::vector<std::vector<Cell>> cells; // by row and column, once filled
+
+    bool has(Statistic statistic) const;
+};
+
+// Shows how far the run has come, on a terminal.
+class Progress
+{
+public:
+    explicit Progress(size_t steps);
+    ~Progress();
+
+    Progress(const Progress &) = delete;
+    Progress &operator=(const Progress &) = delete;
+
+    void step(const std::string &what);
+    // Until the next step.
+    void hide();
+
+private:
+    const size_t steps_;
+    size_t done_ = 0;
+    const bool is_shown_;
+};
+
+// From which number of timers on a contender is too slow, by contender and
+// number of TTLs; nothing as large is tried again.
+using Hopeless = std::map<std::pair<const Contender *, size_t>, size_t>;
+
+// Steps of progress that fill() takes.
+size_t steps(const Table &table, unsigned repetitions);
+
+// Contenders take turns, beginning with another one in each repetition.
+void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
+          Progress &progress);
+
+void print(const Table &table);
+
+void write_csv_head(FILE *file);
+void write_csv(FILE *file, const Table &table);
+
+} // namespace bench
+
+#endif
