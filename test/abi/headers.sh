@@ -1,6 +1,7 @@
 #!/bin/bash
-# Every public header compiles on its own, as C11 and as C++17, without a
-# warning. Usage: headers.sh INCLUDE_DIR
+# Every public header compiles on its own without a warning: those of the C API
+# as C11 and as C++17, those for C++ as C++17, with and without exceptions and
+# RTTI. Usage: headers.sh INCLUDE_DIR
 set -euo pipefail
 include=$1
 flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"
@@ -11,5 +12,36 @@ for header in "$include"/lawn/*.h; do
     echo "#include <$name>" | $CC -std=c11 $flags -I "$include" -x c -
     # shellcheck disable=SC2086
     echo "#include <$name>" | $CXX -std=c++17 $flags -I "$include" -x c++ -
+    echo "ok $name"
+done
+
+# Templates are only compiled where they are used.
+use='
+#include <chrono>
+void use();
+void use()
+{
+    using namespace std::chrono;
+    lawn_time_t fired = lawn::tsc_clock::to_ticks(hours(1));
+    const lawn::lawn_ptr lawn = lawn::make_lawn();
+    const lawn::keyed_ptr keyed = lawn::make_keyed(lawn.get(), 1);
+    const lawn::engine engine = lawn::make_engine();
+    lawn::timer one([&](lawn_time_t now) { fired = now; });
+    lawn::timer two([&](lawn::timer_base &timer, lawn_time_t now) {
+        timer.start(lawn.get(), now, fired);
+    });
+    one.start(engine, duration<double>(0.5));
+    one.start(engine, duration<unsigned char>(5));
+    two.start(engine.get(), 5);
+    one.stop();
+    two.pause();
+}'
+for header in "$include"/lawn/*.hpp; do
+    name=lawn/$(basename "$header")
+    for more in '' '-fno-exceptions -fno-rtti'; do
+        # shellcheck disable=SC2086
+        echo "#include <$name>$use" |
+            $CXX -std=c++17 $flags $more -I "$include" -x c++ -
+    done
     echo "ok $name"
 done
