@@ -1,0 +1,124 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What bench/count-instructions runs under callgrind: each operation a thousand
+// times, in a function of its own. One TTL, a tick between starts.
+
+#include <lawn/timer.h>
+
+#include <vector>
+
+namespace
+{
+
+constexpr size_t timers = 1000;
+constexpr lawn_time_t ttl = 1'000'000;
+
+struct World {
+    lawn_t *lawn = nullptr;
+    std::vector<lawn_timer_t> timers;
+    lawn_time_t now = 1000;
+};
+
+void on_expired(lawn_timer_t *, lawn_time_t)
+{
+}
+
+template <class Operation> void repeat(World &world, Operation &&operation)
+{
+    for (lawn_timer_t &timer : world.timers) {
+        ++world.now;
+        operation(world, timer);
+    }
+}
+
+void start_one(World &world, lawn_timer_t &timer)
+{
+    lawn_timer_start(world.lawn, &timer, world.now, ttl);
+}
+
+} // namespace
+
+#define OPERATION(name) extern "C" __attribute__((noinline)) void name
+
+OPERATION(op_nothing)(World &world)
+{
+    repeat(world, [](World &, lawn_timer_t &timer) {
+        __asm__ volatile("" ::"r"(&timer));
+    });
+}
+
+OPERATION(op_start)(World &world)
+{
+    repeat(world, start_one);
+}
+
+OPERATION(op_first_re_arm)(World &world)
+{
+    repeat(world, start_one);
+}
+
+OPERATION(op_re_arm)(World &world)
+{
+    repeat(world, start_one);
+}
+
+OPERATION(op_pause)(World &world)
+{
+    repeat(world, [](World &w, lawn_timer_t &timer) {
+        lawn_timer_pause(w.lawn, &timer);
+    });
+}
+
+OPERATION(op_start_paused)(World &world)
+{
+    repeat(world, start_one);
+}
+
+OPERATION(op_stop)(World &world)
+{
+    repeat(world, [](World &w, lawn_timer_t &timer) {
+        lawn_timer_stop(w.lawn, &timer);
+    });
+}
+
+OPERATION(op_idle_advance)(World &world)
+{
+    repeat(world,
+           [](World &w, lawn_timer_t &) { lawn_advance(w.lawn, w.now, 64); });
+}
+
+OPERATION(op_expiry)(World &world)
+{
+    lawn_advance(world.lawn, world.now += 2 * ttl, 0);
+}
+
+OPERATION(op_expiry_re_armed)(World &world)
+{
+    lawn_advance(world.lawn, world.now += 2 * ttl, 0);
+}
+
+int main()
+{
+    World world;
+    if (lawn_create(nullptr, &world.lawn) != LAWN_OK) {
+        return 1;
+    }
+    world.timers.resize(timers);
+    for (lawn_timer_t &timer : world.timers) {
+        lawn_timer_init(&timer, on_expired);
+    }
+    op_nothing(world);
+    op_start(world);
+    op_first_re_arm(world);
+    op_re_arm(world);
+    op_idle_advance(world);
+    op_pause(world);
+    op_start_paused(world);
+    op_stop(world);
+    repeat(world, start_one);
+    op_expiry(world);
+    repeat(world, start_one);
+    repeat(world, start_one);
+    op_expiry_re_armed(world);
+    lawn_destroy(world.lawn);
+}
