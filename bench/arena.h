@@ -172,11 +172,18 @@ public:
     // goes on by `stagger` with every start.
     template <class Ttl> bool start_all(Time stagger, Ttl &&ttl)
     {
+        return for_all(stagger,
+                       [&](size_t index) { start(index, ttl(index)); });
+    }
+
+    // Each node once, in the same order; false when it takes too long.
+    template <class Operation> bool for_all(Time stagger, Operation &&operation)
+    {
         const auto begin = Clock::now();
         size_t count = 0;
         for (const uint32_t index : order_) {
             now += stagger;
-            start(index, ttl(index));
+            operation(index);
             if (++count % 256 == 0 && seconds_since(begin) > patience_) {
                 return false;
             }

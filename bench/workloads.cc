@@ -31,10 +31,14 @@ Ttls octave(Time base, size_t distinct)
 }
 
 // Started one after the other, as time goes on, and polled: timers that all
-// have one deadline would be a case of its own. False when it takes too long.
-template <class Ttl> bool set_up(Arena &arena, Time stagger, Ttl &&ttl)
+// have one deadline would be a case of its own. Then each has been through what
+// is to be measured once, for that goes on for hours, and the first time may
+// not be like the others. False when it takes too long.
+template <class Ttl, class Operation>
+bool set_up(Arena &arena, Time stagger, Ttl &&ttl, Operation &&operation)
 {
-    const bool is_running = arena.start_all(stagger, ttl);
+    const bool is_running =
+        arena.start_all(stagger, ttl) && arena.for_all(stagger, operation);
     arena.advance();
     arena.forget();
     return is_running;
@@ -46,15 +50,18 @@ Result stop_start(const Contender &contender, const Load &load)
     const Time base = base_ttl(load.timers);
     const Ttls ttls = octave(base, load.ttls);
     Arena arena(contender, load, load.timers, 2 * base);
-    if (!set_up(arena, 100, [&](size_t) { return ttls.at(arena.random()); })) {
+    const auto ttl = [&](size_t) { return ttls.at(arena.random()); };
+    const auto restart = [&](size_t index) {
+        arena.stop(index);
+        arena.start(index, ttl(index));
+    };
+    if (!set_up(arena, 100, ttl, restart)) {
         return {};
     }
     unsigned turn = 0;
     return arena.measure([&] {
-        const size_t index = arena.random.below(load.timers);
         arena.now += 100;
-        arena.stop(index);
-        arena.start(index, ttls.at(arena.random()));
+        restart(arena.random.below(load.timers));
         if (++turn % 10 == 0) {
             arena.advance();
             arena.forget();
@@ -70,14 +77,14 @@ Result re_arm(const Contender &contender, const Load &load)
     const Ttls ttls = octave(base, 1000);
     Arena arena(contender, load, load.timers, 2 * base);
     const auto ttl = [&](size_t index) { return ttls.at(mix(index)); };
-    if (!set_up(arena, 100, ttl)) {
+    const auto restart = [&](size_t index) { arena.start(index, ttl(index)); };
+    if (!set_up(arena, 100, ttl, restart)) {
         return {};
     }
     unsigned turn = 0;
     return arena.measure([&] {
-        const size_t index = arena.random.below(load.timers);
         arena.now += 100;
-        arena.start(index, ttl(index));
+        restart(arena.random.below(load.timers));
         if (++turn % 10 == 0) {
             arena.advance();
             arena.forget();
@@ -147,8 +154,9 @@ Result transport(const Contender &contender, const Load &load)
     const Time rto = base_ttl(load.timers);
     const Time keepalive = rto + rto / 2;
     Arena arena(contender, load, 2 * connections, 2 * rto);
-    if (!set_up(arena, usec / 2,
-                [&](size_t i) { return i % 2 == 0 ? rto : keepalive; })) {
+    const auto ttl = [&](size_t i) { return i % 2 == 0 ? rto : keepalive; };
+    if (!set_up(arena, usec / 2, ttl,
+                [&](size_t i) { arena.start(i, ttl(i)); })) {
         return {};
     }
     return arena.measure([&] {
@@ -210,7 +218,9 @@ Result idle(const Contender &contender, const Load &load)
     const Time base = base_ttl(load.timers) + 10 * sec;
     const Ttls ttls = octave(base, 10);
     Arena arena(contender, load, load.timers, 2 * base);
-    if (!set_up(arena, 100, [&](size_t) { return ttls.at(arena.random()); })) {
+    if (!set_up(
+            arena, 100, [&](size_t) { return ttls.at(arena.random()); },
+            [](size_t) {})) {
         return {};
     }
     return arena.measure([&] {
