@@ -2,7 +2,7 @@
 //
 // The queues. Each TTL class has two: one for a single TTL, whose timers check
 // at their deadlines, and one for all others of the class. Timers stand in the
-// order of their checks, which each holds in 30 bits, to be read back from the
+// order of their checks, which each holds in 29 bits, to be read back from the
 // last check of the queue. They count steps of a 2^18th of the class's width, a
 // tick at least, and so reach back over 128 times the longest TTL of the class.
 // A queue that was left alone for longer takes no more until it is worked off.

@@ -1,0 +1,432 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/ucs_compat.h - the timers of UCX, ucs_twheel and ucs_timerq, on top of
+ * a lawn: the same calls, made right. They are named lawn_ucs_...; and, with
+ * LAWN_UCS_COMPAT defined, as in UCX 1.13, for programs written for it:
+ *
+ *     cc -DLAWN_UCS_COMPAT -include lawn/ucs_compat.h program.c -llawn
+ *
+ * <ucs/time/timer_wheel.h> and <ucs/time/timerq.h> are then empty, if UCX's
+ * sources are about. Nothing here has a symbol, so libucs may be linked too.
+ * Status codes, times and the clock are UCX's where its headers are found.
+ *
+ * As in UCX: a delta counts from ucs_twheel_get_time(). Adding a timer that
+ * runs gives UCS_ERR_BUSY, and it expires as it was. A late sweep fires all
+ * that is due, once, in no set order. Callbacks may add, remove and free
+ * timers. A wheel is for one thread, a queue has a lock.
+ *
+ * Not as in UCX 1.13, the wheel:
+ *   - A timer fires at the first sweep at or after its time. There, a slot
+ *     later, or one earlier if a callback added it; and as a sweep forgets the
+ *     part of a slot that has passed, timers take twice as long when it comes
+ *     every 0.99 or 1.99 of the resolution.
+ *   - Any delta is exact. There, beyond 1023 slots it is 1023, and below one
+ *     the program ends. 0 is due at the next sweep, and so is a negative one
+ *     (2^63 and more; `now - get_time() + tick`, when the clock went back);
+ *     UCS_TIME_INFINITY is never.
+ *   - What a callback adds counts from the time of the sweep. There, from the
+ *     slot that is swept: after a stall of 500 slots, a timer that adds itself
+ *     for 10 fires 49 times.
+ *   - When the clock goes back, nothing happens until it has caught up; a
+ *     sweep inside a callback only tells the time. There, everything fires.
+ *   - The time is that of the latest sweep, however soon after another. What
+ *     is added long after it is early in both, unless the delta makes up for
+ *     that or lawn_ucs_wtimer_add_at() is called.
+ *   - In the callback of the last timer, the wheel is empty.
+ *   - Cleaning up makes timers that run idle, so they must still exist. There
+ *     they are not touched.
+ *   - `res` (not rounded up) and `num_slots` mean nothing; the other fields
+ *     are gone. `lawn` is there for lawn_next().
+ *
+ * Not as in UCX 1.13, the queue:
+ *   - A timer keeps its phase: it is due at multiples of its interval since it
+ *     first fired, once for all that were missed. There, the interval starts
+ *     when it fires: 10 ms polled every 7 ms is 14 ms.
+ *   - The loop may remove timers, the one at hand too, and add some, for the
+ *     next. There, that skips others, or reads freed memory. What a loop that
+ *     breaks does not reach is first in the next.
+ *   - An interval of 0 is one tick. Cleaning up does not warn of timers that
+ *     remain. `timers` is gone.
+ *
+ * Each takes 133 KiB. Adding a timer to a queue, and removing it, looks for its
+ * id in all, as in UCX; a pass costs what is due.
+ */
+#ifndef LAWN_UCS_COMPAT_H
+#define LAWN_UCS_COMPAT_H
+
+#include <lawn/timer.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __has_include
+#if __has_include(<ucs/type/status.h>) && __has_include(<ucs/time/time_def.h>)
+#include <ucs/time/time_def.h>
+#include <ucs/type/status.h>
+#endif
+#if defined(LAWN_UCS_COMPAT) && __has_include(<ucs/time/time.h>)
+#include <ucs/time/time.h>
+#endif
+#endif
+
+#ifndef UCS_TYPES_STATUS_H_
+/* Those of UCX's that timers give. Packed, as there. */
+typedef enum {
+    UCS_OK = 0,
+    UCS_ERR_NO_MEMORY = -4,
+    UCS_ERR_NO_ELEM = -12,
+    UCS_ERR_BUSY = -15,
+    UCS_ERR_ALREADY_EXISTS = -18
+} __attribute__((packed)) ucs_status_t;
+#endif
+#ifndef UCS_TIME_DEF_H
+typedef unsigned long ucs_time_t;
+#endif
+
+LAWN_BEGIN_DECLS
+
+/*
+ * The wheel.
+ */
+
+typedef struct lawn_ucs_wtimer lawn_ucs_wtimer_t;
+typedef void (*lawn_ucs_twheel_callback_t)(lawn_ucs_wtimer_t *self);
+
+struct lawn_ucs_wtimer {
+    lawn_timer_t timer; /* first: what expires is the whole */
+    lawn_ucs_twheel_callback_t cb;
+    int is_active;
+};
+
+typedef struct lawn_ucs_twheel {
+    ucs_time_t res;
+    ucs_time_t now; /* the latest seen */
+    unsigned num_slots;
+    bool is_sweeping;
+    lawn_t *lawn;
+} lawn_ucs_twheel_t;
+
+static inline ucs_status_t lawn_ucs_twheel_init(lawn_ucs_twheel_t *w,
+                                                ucs_time_t resolution,
+                                                ucs_time_t current_time)
+{
+    memset(w, 0, sizeof *w);
+    w->res = resolution;
+    w->now = current_time;
+    w->num_slots = 1024;
+    return lawn_create(NULL, &w->lawn) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+static inline void lawn_ucs_wtimer_drop(lawn_timer_t *timer, lawn_time_t now)
+{
+    (void)now;
+    ((lawn_ucs_wtimer_t *)timer)->is_active = 0;
+}
+
+static inline void lawn_ucs_twheel_cleanup(lawn_ucs_twheel_t *w)
+{
+    if (w->lawn) {
+        lawn_drain(w->lawn, lawn_ucs_wtimer_drop);
+        lawn_destroy(w->lawn);
+        w->lawn = NULL;
+    }
+}
+
+static inline ucs_time_t lawn_ucs_twheel_get_time(const lawn_ucs_twheel_t *w)
+{
+    return w->now;
+}
+
+static inline int lawn_ucs_twheel_is_empty(const lawn_ucs_twheel_t *w)
+{
+    return lawn_count(w->lawn) == 0;
+}
+
+static inline void lawn_ucs_twheel_sweep(lawn_ucs_twheel_t *w,
+                                         ucs_time_t current_time)
+{
+    w->now = current_time > w->now ? current_time : w->now;
+    if (LAWN_LIKELY(!w->is_sweeping)) {
+        w->is_sweeping = true;
+        lawn_advance(w->lawn, w->now, 0);
+        w->is_sweeping = false;
+    }
+}
+
+static inline void lawn_ucs_wtimer_expired(lawn_timer_t *timer, lawn_time_t now)
+{
+    lawn_ucs_wtimer_t *const self = (lawn_ucs_wtimer_t *)timer;
+    lawn_ucs_wtimer_drop(timer, now);
+    self->cb(self);
+}
+
+static inline ucs_status_t lawn_ucs_wtimer_init(lawn_ucs_wtimer_t *timer,
+                                                lawn_ucs_twheel_callback_t cb)
+{
+    memset(timer, 0, sizeof *timer);
+    lawn_timer_init(&timer->timer, lawn_ucs_wtimer_expired);
+    timer->cb = cb;
+    return UCS_OK;
+}
+
+/* As add, but `delta` counts from `now`; UCX has no such call. */
+static inline ucs_status_t lawn_ucs_wtimer_add_at(lawn_ucs_twheel_t *w,
+                                                  lawn_ucs_wtimer_t *timer,
+                                                  ucs_time_t now,
+                                                  ucs_time_t delta)
+{
+    const bool is_negative = delta > INT64_MAX && delta != LAWN_TIME_INFINITY;
+    if (timer->is_active) {
+        return UCS_ERR_BUSY;
+    }
+    timer->is_active = 1;
+    w->now = now > w->now ? now : w->now;
+    lawn_timer_start(w->lawn, &timer->timer, w->now, is_negative ? 0 : delta);
+    return UCS_OK;
+}
+
+static inline ucs_status_t lawn_ucs_wtimer_add(lawn_ucs_twheel_t *w,
+                                               lawn_ucs_wtimer_t *timer,
+                                               ucs_time_t delta)
+{
+    return lawn_ucs_wtimer_add_at(w, timer, w->now, delta);
+}
+
+static inline void lawn_ucs_wtimer_remove(lawn_ucs_twheel_t *w,
+                                          lawn_ucs_wtimer_t *timer)
+{
+    if (timer->is_active) {
+        timer->is_active = 0;
+        lawn_timer_stop(w->lawn, &timer->timer);
+    }
+}
+
+/*
+ * The queue of periodic timers, by id.
+ */
+
+typedef struct lawn_ucs_timer {
+    lawn_timer_t timer;    /* first: what expires is the whole */
+    ucs_time_t expiration; /* when it is due; 0: at once */
+    ucs_time_t interval;
+    int id;
+    struct lawn_ucs_timerq *queue;
+    struct lawn_ucs_timer *next;
+} lawn_ucs_timer_t;
+
+typedef struct lawn_ucs_timerq {
+    pthread_t owner; /* of the lock; 0: nobody */
+    unsigned depth;  /* how often it has taken it */
+    unsigned num_timers;
+    ucs_time_t min_interval; /* UCS_TIME_INFINITY without any */
+    ucs_time_t now;          /* of the loop that runs */
+    lawn_t *lawn;
+    lawn_ucs_timer_t *first;
+    lawn_ucs_timer_t *expired; /* by the latest step of the loop */
+} lawn_ucs_timerq_t;
+
+static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
+{
+    memset(q, 0, sizeof *q);
+    q->min_interval = LAWN_TIME_INFINITY;
+    return lawn_create(NULL, &q->lawn) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q)
+{
+    lawn_destroy(q->lawn);
+    while (q->first) {
+        lawn_ucs_timer_t *const timer = q->first;
+        q->first = timer->next;
+        free(timer);
+    }
+}
+
+static inline void lawn_ucs_timerq_lock(lawn_ucs_timerq_t *q)
+{
+    const pthread_t self = pthread_self();
+    pthread_t nobody = (pthread_t)0;
+    while (__atomic_load_n(&q->owner, __ATOMIC_RELAXED) != self &&
+           !__atomic_compare_exchange_n(&q->owner, &nobody, self, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        nobody = (pthread_t)0;
+        sched_yield();
+    }
+    q->depth++;
+}
+
+static inline void lawn_ucs_timerq_unlock(lawn_ucs_timerq_t *q)
+{
+    if (--q->depth == 0) {
+        __atomic_store_n(&q->owner, (pthread_t)0, __ATOMIC_RELEASE);
+    }
+}
+
+static inline void lawn_ucs_timerq_expired(lawn_timer_t *timer, lawn_time_t now)
+{
+    lawn_ucs_timer_t *const self = (lawn_ucs_timer_t *)timer;
+    const ucs_time_t interval = self->interval ? self->interval : 1;
+    const ucs_time_t late = self->expiration ? now - self->expiration : 0;
+    lawn_timer_start(self->queue->lawn, timer, now, interval - late % interval);
+    self->expiration = lawn_timer_deadline(timer);
+    self->queue->expired = self;
+}
+
+static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
+                                               ucs_time_t interval)
+{
+    ucs_status_t status = UCS_OK;
+    lawn_ucs_timer_t *timer;
+    lawn_ucs_timerq_lock(q);
+    for (timer = q->first; timer && timer->id != id; timer = timer->next) {
+    }
+    if (timer) {
+        status = UCS_ERR_ALREADY_EXISTS;
+    } else if (!(timer = (lawn_ucs_timer_t *)calloc(1, sizeof *timer))) {
+        status = UCS_ERR_NO_MEMORY;
+    } else {
+        /* Inside the loop, which has the lock too, due after it. */
+        const bool is_nested = q->depth > 1;
+        lawn_timer_init(&timer->timer, lawn_ucs_timerq_expired);
+        lawn_timer_start(q->lawn, &timer->timer, 0, is_nested);
+        timer->interval = interval;
+        timer->id = id;
+        timer->queue = q;
+        timer->next = q->first;
+        q->first = timer;
+        q->num_timers++;
+        if (interval < q->min_interval) {
+            q->min_interval = interval;
+        }
+    }
+    lawn_ucs_timerq_unlock(q);
+    return status;
+}
+
+/* UCS_ERR_NO_ELEM when there is no such timer. */
+static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id)
+{
+    ucs_status_t status = UCS_ERR_NO_ELEM;
+    lawn_ucs_timer_t **link = &q->first;
+    lawn_ucs_timerq_lock(q);
+    q->min_interval = LAWN_TIME_INFINITY;
+    while (*link) {
+        lawn_ucs_timer_t *const timer = *link;
+        if (timer->id == id) {
+            *link = timer->next;
+            lawn_timer_stop(q->lawn, &timer->timer);
+            free(timer);
+            q->num_timers--;
+            status = UCS_OK;
+            continue;
+        }
+        if (timer->interval < q->min_interval) {
+            q->min_interval = timer->interval;
+        }
+        link = &timer->next;
+    }
+    lawn_ucs_timerq_unlock(q);
+    return status;
+}
+
+static inline ucs_time_t
+lawn_ucs_timerq_min_interval(const lawn_ucs_timerq_t *q)
+{
+    return q->min_interval;
+}
+
+static inline int lawn_ucs_timerq_size(const lawn_ucs_timerq_t *q)
+{
+    return (int)q->num_timers;
+}
+
+static inline int lawn_ucs_timerq_is_empty(const lawn_ucs_timerq_t *q)
+{
+    return q->num_timers == 0;
+}
+
+static inline lawn_ucs_timer_t *
+lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
+{
+    q->expired = NULL;
+    lawn_advance(q->lawn, q->now, 1);
+    return q->expired;
+}
+
+/* Runs `code` with the queue locked and `timer` set to each that is due. */
+#define lawn_ucs_timerq_for_each_expired(timer, queue, current_time, code)     \
+    {                                                                          \
+        lawn_ucs_timerq_lock(queue);                                           \
+        (queue)->now = (current_time);                                         \
+        while (((timer) = lawn_ucs_timerq_next_expired(queue)) != NULL) {      \
+            code;                                                              \
+        }                                                                      \
+        lawn_ucs_timerq_unlock(queue);                                         \
+    }
+
+LAWN_END_DECLS
+
+/*
+ * The names of UCX.
+ */
+
+#ifdef LAWN_UCS_COMPAT
+
+#if defined(UCS_WHEEL_H) || defined(UCS_TIMERQ_H)
+#error "include lawn/ucs_compat.h before UCX's timer_wheel.h and timerq.h"
+#endif
+#define UCS_WHEEL_H
+#define UCS_TIMERQ_H
+
+#ifndef ucs_container_of
+#define ucs_container_of(ptr, type, member)                                    \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#endif
+
+#define ucs_twheel_callback_t lawn_ucs_twheel_callback_t
+#define ucs_wtimer lawn_ucs_wtimer
+#define ucs_wtimer_t lawn_ucs_wtimer_t
+#define ucs_timer_wheel lawn_ucs_twheel
+#define ucs_twheel_t lawn_ucs_twheel_t
+#define ucs_twheel_init lawn_ucs_twheel_init
+#define ucs_twheel_cleanup lawn_ucs_twheel_cleanup
+#define ucs_twheel_get_time lawn_ucs_twheel_get_time
+#define ucs_twheel_is_empty lawn_ucs_twheel_is_empty
+#define ucs_twheel_sweep lawn_ucs_twheel_sweep
+#define __ucs_twheel_sweep lawn_ucs_twheel_sweep
+#define ucs_wtimer_init lawn_ucs_wtimer_init
+#define ucs_wtimer_add lawn_ucs_wtimer_add
+#define __ucs_wtimer_add lawn_ucs_wtimer_add
+#define ucs_wtimer_remove lawn_ucs_wtimer_remove
+
+#define ucs_timer lawn_ucs_timer
+#define ucs_timer_t lawn_ucs_timer_t
+#define ucs_timer_queue lawn_ucs_timerq
+#define ucs_timer_queue_t lawn_ucs_timerq_t
+#define ucs_timerq_init lawn_ucs_timerq_init
+#define ucs_timerq_cleanup lawn_ucs_timerq_cleanup
+#define ucs_timerq_add lawn_ucs_timerq_add
+#define ucs_timerq_remove lawn_ucs_timerq_remove
+#define ucs_timerq_min_interval lawn_ucs_timerq_min_interval
+#define ucs_timerq_size lawn_ucs_timerq_size
+#define ucs_timerq_is_empty lawn_ucs_timerq_is_empty
+#define ucs_timerq_for_each_expired lawn_ucs_timerq_for_each_expired
+
+#ifndef UCS_TIME_H
+#define UCS_TIME_INFINITY LAWN_TIME_INFINITY
+#define ucs_get_time lawn_get_time
+#define ucs_time_from_sec lawn_time_from_sec
+#define ucs_time_from_msec lawn_time_from_msec
+#define ucs_time_from_usec lawn_time_from_usec
+#define ucs_time_to_sec lawn_time_to_sec
+#define ucs_time_to_msec lawn_time_to_msec
+#define ucs_time_to_usec lawn_time_to_usec
+#define ucs_time_to_nsec lawn_time_to_nsec
+#endif
+
+#endif
+#endif

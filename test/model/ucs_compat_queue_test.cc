@@ -1,0 +1,159 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// UCX's timer queue as lawn/ucs_compat.h makes it, by its names in UCX and on
+// virtual time.
+
+#define LAWN_UCS_COMPAT
+#include <lawn/ucs_compat.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace
+{
+
+constexpr ucs_time_t start = 1000000;
+
+class UcsQueue : public testing::Test
+{
+protected:
+    UcsQueue()
+    {
+        EXPECT_EQ(ucs_timerq_init(&queue_), UCS_OK);
+    }
+
+    ~UcsQueue() override
+    {
+        ucs_timerq_cleanup(&queue_);
+    }
+
+    // The ids, in the order of their expiry.
+    std::vector<int> expired(ucs_time_t now)
+    {
+        std::vector<int> ids;
+        ucs_timer_t *timer = nullptr;
+        ucs_timerq_for_each_expired(timer, &queue_, now,
+                                    { ids.push_back(timer->id); });
+        return ids;
+    }
+
+    ucs_timer_queue_t queue_ = {};
+};
+
+using Ids = std::vector<int>;
+
+TEST_F(UcsQueue, KnowsItsTimersById)
+{
+    EXPECT_TRUE(ucs_timerq_is_empty(&queue_));
+    EXPECT_EQ(ucs_timerq_min_interval(&queue_), UCS_TIME_INFINITY);
+    EXPECT_EQ(ucs_timerq_add(&queue_, 1, 50), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue_, -2, 20), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue_, 3, 30), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue_, 1, 10), UCS_ERR_ALREADY_EXISTS);
+    EXPECT_EQ(ucs_timerq_size(&queue_), 3);
+    EXPECT_EQ(ucs_timerq_min_interval(&queue_), 20U);
+    EXPECT_EQ(ucs_timerq_remove(&queue_, -2), UCS_OK);
+    EXPECT_EQ(ucs_timerq_remove(&queue_, -2), UCS_ERR_NO_ELEM);
+    EXPECT_EQ(ucs_timerq_min_interval(&queue_), 30U);
+    EXPECT_FALSE(ucs_timerq_is_empty(&queue_));
+    EXPECT_EQ(ucs_timerq_remove(&queue_, 3), UCS_OK);
+    EXPECT_EQ(ucs_timerq_remove(&queue_, 1), UCS_OK);
+    EXPECT_TRUE(ucs_timerq_is_empty(&queue_));
+    EXPECT_EQ(expired(start), Ids{});
+}
+
+TEST_F(UcsQueue, IsDueAtOnceAndKeepsItsPhase)
+{
+    ucs_timerq_add(&queue_, 1, 10);
+    EXPECT_EQ(expired(start), Ids{1});
+    EXPECT_EQ(expired(start + 9), Ids{});
+    EXPECT_EQ(expired(start + 14), Ids{1});
+    EXPECT_EQ(expired(start + 19), Ids{});
+    EXPECT_EQ(expired(start + 20), Ids{1});
+    EXPECT_EQ(expired(start + 95), Ids{1}); // for all that were missed
+    EXPECT_EQ(expired(start + 95), Ids{});
+    EXPECT_EQ(expired(start + 100), Ids{1});
+    EXPECT_EQ(expired(start), Ids{});
+    unsigned fired = 0;
+    for (ucs_time_t t = 107; t <= 7100; t += 7) {
+        fired += !expired(start + t).empty();
+    }
+    EXPECT_EQ(fired, 700U);
+}
+
+TEST_F(UcsQueue, IntervalsOfNothingAndForever)
+{
+    ucs_timerq_add(&queue_, 1, 0);
+    EXPECT_EQ(expired(start), Ids{1});
+    EXPECT_EQ(expired(start), Ids{});
+    EXPECT_EQ(expired(start + 1), Ids{1});
+    ucs_timerq_remove(&queue_, 1);
+    ucs_timerq_add(&queue_, 2, UCS_TIME_INFINITY);
+    EXPECT_EQ(expired(start + 2), Ids{2});
+    EXPECT_EQ(expired(UCS_TIME_INFINITY - 1), Ids{});
+}
+
+TEST_F(UcsQueue, TheLoopMayRemoveAndAdd)
+{
+    for (int id = 0; id < 4; ++id) {
+        ucs_timerq_add(&queue_, id, 10);
+    }
+    std::vector<int> ids;
+    ucs_timer_t *timer = nullptr;
+    ucs_timerq_for_each_expired(timer, &queue_, start, {
+        const int id = timer->id;
+        ids.push_back(id);
+        EXPECT_EQ(ucs_timerq_remove(&queue_, id), UCS_OK);
+        EXPECT_EQ(ucs_timerq_add(&queue_, id, 10), UCS_OK);
+    });
+    EXPECT_EQ(ids.size(), 4U);
+    EXPECT_EQ(expired(start + 1).size(), 4U);
+}
+
+TEST_F(UcsQueue, WhatABrokenLoopDoesNotReachIsNext)
+{
+    for (int id = 0; id < 4; ++id) {
+        ucs_timerq_add(&queue_, id, 10);
+    }
+    ucs_timer_t *timer = nullptr;
+    int reached = -1;
+    ucs_timerq_for_each_expired(timer, &queue_, start, {
+        reached = timer->id;
+        break;
+    });
+    const std::vector<int> rest = expired(start);
+    EXPECT_EQ(rest.size(), 3U);
+    EXPECT_EQ(std::count(rest.begin(), rest.end(), reached), 0);
+}
+
+TEST_F(UcsQueue, ThreadsShareIt)
+{
+    constexpr int rounds = 20000;
+    std::atomic<int> waiting{3};
+    std::vector<std::thread> threads;
+    for (int first : {0, 100, 200}) {
+        threads.emplace_back([&, first] {
+            --waiting;
+            while (waiting > 0) {
+                std::this_thread::yield(); // so that all begin at once
+            }
+            for (int i = 0; i < rounds; ++i) {
+                const int id = first + i % 20;
+                ASSERT_EQ(ucs_timerq_add(&queue_, id, 1), UCS_OK);
+                expired(static_cast<ucs_time_t>(i));
+                ASSERT_EQ(ucs_timerq_remove(&queue_, id), UCS_OK);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    EXPECT_TRUE(ucs_timerq_is_empty(&queue_));
+    EXPECT_EQ(lawn_check(queue_.lawn), LAWN_OK);
+}
+
+} // namespace
