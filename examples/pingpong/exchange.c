@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define EXCHANGE_LIMIT_SEC 5
-#define MAGIC "LAWNPP01"
+#define MAGIC "LAWNPP02"
 #define MAGIC_SIZE 8u
 #define BLOB_SIZE (MAGIC_SIZE + 4 + 12 + 8 + EXCHANGE_ADDRESS_SIZE + 4)
 

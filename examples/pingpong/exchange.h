@@ -13,7 +13,7 @@
 
 #include <signal.h>
 
-#define EXCHANGE_ADDRESS_SIZE 64u
+#define EXCHANGE_ADDRESS_SIZE 1024u
 
 typedef struct {
     const options_t *options;

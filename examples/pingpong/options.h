@@ -18,6 +18,14 @@ enum {
     EXIT_TIMEOUT = 5   /* --timeout */
 };
 
+/* Whose options: those of all ping-pongs, and of one transport each. */
+typedef enum {
+    OPTIONS_OF_ALL = 0,
+    OPTIONS_OF_VERBS = 1,
+    OPTIONS_OF_UCX = 2,
+    OPTIONS_OF_DPDK = 4
+} options_of_t;
+
 /* Times are ticks. */
 typedef struct {
     const char *host; /* NULL: be the server */
@@ -26,6 +34,7 @@ typedef struct {
     uint32_t gid_index;
     bool is_rc;
     bool oneway;
+    bool events; /* sleep when there is nothing to do */
     bool quiet;
     uint32_t iters;
     uint32_t size;
@@ -40,9 +49,11 @@ typedef struct {
 
 typedef enum { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_BAD } options_result_t;
 
-/* Reads the command line. OPTIONS_HELP: it was asked for and is printed;
- * OPTIONS_BAD: one line has been printed on stderr. */
-options_result_t options_parse(int argc, char **argv, options_t *options);
+/* Reads the command line of the program of transport `of`. OPTIONS_HELP: it was
+ * asked for and is printed; OPTIONS_BAD: one line has been printed on stderr.
+ */
+options_result_t options_parse(int argc, char **argv, options_of_t of,
+                               options_t *options);
 
 /* One line on stderr, behind the name of the program. */
 extern const char *program_name;

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 lawn_status_t session_create(const session_config_t *config,
-                             const session_transport_t *transport,
+                             const session_sender_t *sender,
                              session_t **session_p)
 {
-    if (!config || !transport || !session_p || !transport->buffer ||
-        !transport->send || config->connections == 0 ||
+    if (!config || !sender || !session_p || !sender->buffer || !sender->send ||
+        config->connections == 0 ||
         config->connections > SESSION_MAX_CONNECTIONS || config->iters == 0 ||
         config->iters > SESSION_MAX_ITERS ||
         !(config->drop >= 0 && config->drop < 1)) {
@@ -30,7 +30,7 @@ lawn_status_t session_create(const session_config_t *config,
         return LAWN_ERR_NO_MEMORY;
     }
     s->config = *config;
-    s->transport = *transport;
+    s->sender = *sender;
     s->control = &s->connections[config->connections];
     s->unfinished = config->connections;
     s->to_send = config->oneway && !config->is_client ? 0 : config->iters;

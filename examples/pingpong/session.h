@@ -38,7 +38,7 @@ LAWN_BEGIN_DECLS
 
 typedef struct session session_t;
 
-/* What a transport provides. */
+/* How a transport sends. */
 typedef struct {
     /* Room for one datagram, or NULL while the send queue is full. Without a
      * send() in between it may return the same room again. */
@@ -49,7 +49,7 @@ typedef struct {
     /* Delivers everything once and in order, or fails as a whole: nothing is
      * acknowledged or retransmitted, and only keepalive timers run. */
     bool reliable;
-} session_transport_t;
+} session_sender_t;
 
 typedef struct {
     bool is_client;
@@ -99,7 +99,7 @@ typedef struct {
 /* Makes a session of idle connections. The transport and the configuration are
  * copied. INVALID_PARAM, NO_MEMORY. */
 lawn_status_t session_create(const session_config_t *config,
-                             const session_transport_t *transport,
+                             const session_sender_t *sender,
                              session_t **session_p);
 
 /* Opens all connections on `engine`, which must outlive the session, and lets

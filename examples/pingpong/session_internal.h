@@ -73,7 +73,7 @@ typedef enum {
 
 struct session {
     session_config_t config;
-    session_transport_t transport;
+    session_sender_t sender;
     lawn_engine_t *engine;
     session_state_t state;
     uint32_t to_send;    /* messages per connection */

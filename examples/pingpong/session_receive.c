@@ -59,7 +59,7 @@ static bool take_ack(session_t *s, connection_t *c, const wire_header_t *header,
         rtt += rtt == 0;
     }
     bool is_new = c->acked != c->sent;
-    bool is_answer = s->transport.reliable && header->type == WIRE_DATA;
+    bool is_answer = s->sender.reliable && header->type == WIRE_DATA;
     if (rtt && (is_new || is_answer)) {
         histogram_record(&s->stats.rtt, rtt);
     }
@@ -113,7 +113,7 @@ static bool take_data(session_t *s, connection_t *c,
         c->prompt = false;
     } else {
         ++s->stats.duplicates;
-        s->stats.repeats += s->transport.reliable;
+        s->stats.repeats += s->sender.reliable;
     }
     if (c->prompt) {
         return false;
@@ -122,7 +122,7 @@ static bool take_data(session_t *s, connection_t *c,
         c->echo = header->attempt;
         c->prompt = true;
     }
-    return !s->transport.reliable;
+    return !s->sender.reliable;
 }
 
 static void receive_message(session_t *s, connection_t *c,

@@ -49,7 +49,7 @@ static bool is_dropped(session_t *s)
 static bool transmit(session_t *s, connection_t *c, wire_type_t type,
                      uint32_t seq, uint16_t attempt)
 {
-    uint8_t *datagram = s->transport.buffer(s->transport.arg);
+    uint8_t *datagram = s->sender.buffer(s->sender.arg);
     if (!datagram) {
         return false;
     }
@@ -80,7 +80,7 @@ static bool transmit(session_t *s, connection_t *c, wire_type_t type,
     }
     pattern_fill(datagram + WIRE_HEADER_SIZE, header.length,
                  pattern_seed(header.connection, seq, s->config.is_client));
-    s->transport.send(s->transport.arg, wire_encode(&header, datagram));
+    s->sender.send(s->sender.arg, wire_encode(&header, datagram));
     return true;
 }
 
@@ -92,7 +92,7 @@ static void start_waiting(session_t *s, connection_t *c)
     c->attempt = 0;
     c->first_sent = now;
     c->sent_at[0] = now;
-    if (!s->transport.reliable) {
+    if (!s->sender.reliable) {
         c->retransmit_due = now + lawn_conn_rto(&c->conn);
         lawn_conn_on_send(&c->conn, now);
     }
@@ -105,7 +105,7 @@ static bool transmit_fresh(session_t *s, connection_t *c)
     }
     ++c->sent;
     start_waiting(s, c);
-    if (s->transport.reliable) {
+    if (s->sender.reliable) {
         c->acked = c->sent;
     } else {
         ++s->outstanding;

@@ -27,7 +27,7 @@
 /* The queue pair is in error. UD needs no peer to come back, and has lost no
  * more than datagrams, which the retransmit timers repair; RC has lost its
  * connection. */
-static void queue_pair_failed(verbs_t *v, const char *what, const char *why)
+static void queue_pair_failed(transport_t *v, const char *what, const char *why)
 {
     if (v->broken || v->failed) {
         return;
@@ -50,7 +50,7 @@ static void queue_pair_failed(verbs_t *v, const char *what, const char *why)
 
 static void *buffer(void *arg)
 {
-    verbs_t *v = arg;
+    transport_t *v = arg;
     if (v->broken || v->failed ||
         v->sends_posted - v->sends_completed == v->send_depth) {
         return NULL;
@@ -60,7 +60,7 @@ static void *buffer(void *arg)
 
 static void send_datagram(void *arg, size_t length)
 {
-    verbs_t *v = arg;
+    transport_t *v = arg;
     struct ibv_sge sge;
     struct ibv_send_wr wr;
     struct ibv_send_wr *bad;
@@ -87,9 +87,9 @@ static void send_datagram(void *arg, size_t length)
     }
 }
 
-session_transport_t verbs_transport(verbs_t *v)
+session_sender_t transport_sender(transport_t *v)
 {
-    session_transport_t transport = {
+    session_sender_t transport = {
         .buffer = buffer,
         .send = send_datagram,
         .arg = v,
@@ -98,7 +98,7 @@ session_transport_t verbs_transport(verbs_t *v)
     return transport;
 }
 
-static void received(verbs_t *v, const struct ibv_wc *wc)
+static void received(transport_t *v, const struct ibv_wc *wc)
 {
     const uint8_t *datagram = recv_slot(v, wc->wr_id);
     size_t length = wc->byte_len;
@@ -114,7 +114,7 @@ static void received(verbs_t *v, const struct ibv_wc *wc)
     session_receive(v->session, datagram, length);
 }
 
-static void completed(verbs_t *v, const struct ibv_wc *wc)
+static void completed(transport_t *v, const struct ibv_wc *wc)
 {
     bool is_send = (wc->wr_id & SEND_BIT) != 0;
     if (wc->status != IBV_WC_SUCCESS) {
@@ -132,7 +132,7 @@ static void completed(verbs_t *v, const struct ibv_wc *wc)
  * fast peer cannot keep a pass from ending. */
 static unsigned poll_cq(void *arg)
 {
-    verbs_t *v = arg;
+    transport_t *v = arg;
     struct ibv_wc wc[BATCH];
     unsigned total = 0;
     int taken;
@@ -155,7 +155,8 @@ static unsigned poll_cq(void *arg)
  * are thrown away first: their slots are posted anew. */
 static void recover(lawn_timer_t *timer, lawn_time_t now)
 {
-    verbs_t *v = (verbs_t *)((char *)timer - offsetof(verbs_t, recovery));
+    transport_t *v =
+        (transport_t *)((char *)timer - offsetof(transport_t, recovery));
     struct ibv_wc wc[BATCH];
     (void)now;
     bool is_back = verbs_qp_reset(v);
@@ -177,7 +178,7 @@ static void recover(lawn_timer_t *timer, lawn_time_t now)
  * clock for that. */
 static unsigned poll_events(void *arg)
 {
-    verbs_t *v = arg;
+    transport_t *v = arg;
     lawn_time_t now = lawn_engine_now(v->engine);
     if (now < v->events_due) {
         return 0;
@@ -199,7 +200,7 @@ static unsigned poll_events(void *arg)
     return total;
 }
 
-bool verbs_attach(verbs_t *v, lawn_engine_t *engine, session_t *session)
+bool transport_attach(transport_t *v, lawn_engine_t *engine, session_t *session)
 {
     v->engine = engine;
     v->session = session;
@@ -216,7 +217,13 @@ bool verbs_attach(verbs_t *v, lawn_engine_t *engine, session_t *session)
     return true;
 }
 
-bool verbs_has_failed(const verbs_t *v)
+bool transport_arm(transport_t *v)
+{
+    (void)v;
+    return false;
+}
+
+bool transport_has_failed(const transport_t *v)
 {
     return v->failed;
 }

@@ -8,7 +8,7 @@
 #ifndef PINGPONG_VERBS_INTERNAL_H
 #define PINGPONG_VERBS_INTERNAL_H
 
-#include "verbs.h"
+#include "transport.h"
 
 #include <infiniband/verbs.h>
 
@@ -25,7 +25,7 @@
  * valid in one that failed. The rest of a send's wr_id counts sends. */
 #define SEND_BIT ((uint64_t)1 << 63)
 
-struct verbs {
+struct transport {
     const options_t *options;
     bool is_ud;
     char name[96];
@@ -67,24 +67,24 @@ struct verbs {
     bool failed;
 };
 
-static inline uint8_t *recv_slot(const verbs_t *v, uint64_t slot)
+static inline uint8_t *recv_slot(const transport_t *v, uint64_t slot)
 {
     return v->memory + slot * v->recv_stride;
 }
 
-static inline uint8_t *send_slot(const verbs_t *v, uint64_t slot)
+static inline uint8_t *send_slot(const transport_t *v, uint64_t slot)
 {
     return v->memory + v->recv_depth * v->recv_stride + slot * v->send_stride;
 }
 
 /* Moves the queue pair on; errno tells why it failed. */
-bool verbs_qp_init(verbs_t *v);
-bool verbs_qp_reset(verbs_t *v);
-bool verbs_qp_connect(verbs_t *v, const struct ibv_ah_attr *peer);
+bool verbs_qp_init(transport_t *v);
+bool verbs_qp_reset(transport_t *v);
+bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer);
 
 /* Hands a receive slot back; it is posted with the rest of its batch. */
-void verbs_return_slot(verbs_t *v, uint64_t slot);
-bool verbs_post_returned(verbs_t *v);
-bool verbs_post_all(verbs_t *v);
+void verbs_return_slot(transport_t *v, uint64_t slot);
+bool verbs_post_returned(transport_t *v);
+bool verbs_post_all(transport_t *v);
 
 #endif

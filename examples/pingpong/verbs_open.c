@@ -43,7 +43,7 @@ static void complain_no_device(struct ibv_device **list, const char *wanted)
 }
 
 /* The device that was asked for, or the first with an active port. */
-static bool open_device(verbs_t *v)
+static bool open_device(transport_t *v)
 {
     int count = 0;
     const options_t *options = v->options;
@@ -82,7 +82,7 @@ static bool open_device(verbs_t *v)
     return v->context != NULL;
 }
 
-static bool find_gid(verbs_t *v)
+static bool find_gid(transport_t *v)
 {
     static const union ibv_gid empty;
     unsigned index = v->options->gid_index;
@@ -105,7 +105,7 @@ static bool find_gid(verbs_t *v)
     return true;
 }
 
-static bool plan_memory(verbs_t *v, const struct ibv_device_attr *device)
+static bool plan_memory(transport_t *v, const struct ibv_device_attr *device)
 {
     uint32_t mtu = mtu_bytes(v->port.active_mtu);
     size_t message = WIRE_HEADER_SIZE + (size_t)v->options->size;
@@ -132,7 +132,7 @@ static bool plan_memory(verbs_t *v, const struct ibv_device_attr *device)
     return true;
 }
 
-static bool make_memory(verbs_t *v)
+static bool make_memory(transport_t *v)
 {
     size_t size =
         v->recv_depth * v->recv_stride + v->send_depth * v->send_stride;
@@ -152,7 +152,7 @@ static bool make_memory(verbs_t *v)
     return true;
 }
 
-static bool make_queues(verbs_t *v)
+static bool make_queues(transport_t *v)
 {
     struct ibv_device_attr device;
     int error = ibv_query_device(v->context, &device);
@@ -199,9 +199,9 @@ static bool make_queues(verbs_t *v)
     return true;
 }
 
-verbs_t *verbs_open(const options_t *options)
+transport_t *transport_open(const options_t *options)
 {
-    verbs_t *v = calloc(1, sizeof(*v));
+    transport_t *v = calloc(1, sizeof(*v));
     if (!v) {
         complain("no memory");
         return NULL;
@@ -213,14 +213,14 @@ verbs_t *verbs_open(const options_t *options)
     }
     v->psn &= 0xffffff;
     if (!open_device(v) || !find_gid(v) || !make_queues(v)) {
-        verbs_close(v);
+        transport_close(v);
         return NULL;
     }
     return v;
 }
 
 /* In the reverse order of creation; what was not made is not there. */
-void verbs_close(verbs_t *v)
+void transport_close(transport_t *v)
 {
     if (!v) {
         return;
@@ -254,19 +254,27 @@ void verbs_close(verbs_t *v)
     free(v);
 }
 
-const char *verbs_name(const verbs_t *v)
+const char transport_program[] = "pingpong_verbs";
+const options_of_t transport_options = OPTIONS_OF_VERBS;
+
+const char *transport_mode(const transport_t *v)
+{
+    return v->is_ud ? "ud" : "rc";
+}
+
+const char *transport_name(const transport_t *v)
 {
     return v->name;
 }
 
 /* Half of the peer's receive queue: the other half is for what no window
  * holds back, ACKs and retransmissions and probes. */
-uint32_t verbs_window(const verbs_t *v)
+uint32_t transport_window(const transport_t *v)
 {
     return v->peer_window;
 }
 
-void verbs_address(const verbs_t *v, uint8_t *address)
+void transport_address(const transport_t *v, uint8_t *address)
 {
     memset(address, 0, EXCHANGE_ADDRESS_SIZE);
     wire_put32(address, v->qp->qp_num);
@@ -277,7 +285,7 @@ void verbs_address(const verbs_t *v, uint8_t *address)
     memcpy(address + 16, v->gid.raw, sizeof(v->gid.raw));
 }
 
-bool verbs_connect(verbs_t *v, const uint8_t *peer)
+bool transport_connect(transport_t *v, const uint8_t *peer)
 {
     uint32_t mtu = peer[14];
     v->peer_qpn = wire_get32(peer);

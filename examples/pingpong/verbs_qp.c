@@ -21,14 +21,14 @@
 #define RC_RNR_RETRIES 7    /* no limit */
 #define RC_MIN_RNR_TIMER 14 /* 1 ms */
 
-static bool modify(verbs_t *v, struct ibv_qp_attr *attr, int mask)
+static bool modify(transport_t *v, struct ibv_qp_attr *attr, int mask)
 {
     int error = ibv_modify_qp(v->qp, attr, mask);
     errno = error;
     return error == 0;
 }
 
-bool verbs_qp_init(verbs_t *v)
+bool verbs_qp_init(transport_t *v)
 {
     struct ibv_qp_attr attr;
     memset(&attr, 0, sizeof(attr));
@@ -44,7 +44,7 @@ bool verbs_qp_init(verbs_t *v)
     return modify(v, &attr, mask);
 }
 
-bool verbs_qp_reset(verbs_t *v)
+bool verbs_qp_reset(transport_t *v)
 {
     struct ibv_qp_attr attr;
     memset(&attr, 0, sizeof(attr));
@@ -53,7 +53,7 @@ bool verbs_qp_reset(verbs_t *v)
 }
 
 /* INIT to RTR to RTS. `peer` is for RC; a UD send names its address handle. */
-bool verbs_qp_connect(verbs_t *v, const struct ibv_ah_attr *peer)
+bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer)
 {
     struct ibv_qp_attr attr;
     memset(&attr, 0, sizeof(attr));
@@ -87,7 +87,7 @@ bool verbs_qp_connect(verbs_t *v, const struct ibv_ah_attr *peer)
     return modify(v, &attr, mask);
 }
 
-void verbs_return_slot(verbs_t *v, uint64_t slot)
+void verbs_return_slot(transport_t *v, uint64_t slot)
 {
     struct ibv_recv_wr *wr = &v->recv_wr[v->returned];
     struct ibv_sge *sge = &v->recv_sge[v->returned];
@@ -105,7 +105,7 @@ void verbs_return_slot(verbs_t *v, uint64_t slot)
 }
 
 /* One call, and so one doorbell, for the batch. */
-bool verbs_post_returned(verbs_t *v)
+bool verbs_post_returned(transport_t *v)
 {
     if (v->returned == 0) {
         return true;
@@ -117,7 +117,7 @@ bool verbs_post_returned(verbs_t *v)
     return error == 0;
 }
 
-bool verbs_post_all(verbs_t *v)
+bool verbs_post_all(transport_t *v)
 {
     v->returned = 0;
     for (uint32_t slot = 0; slot < v->recv_depth; ++slot) {

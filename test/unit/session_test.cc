@@ -241,12 +241,12 @@ TEST_F(Session, AFailedTransportLeavesEveryConnectionDead)
 TEST_F(Session, RefusesAConfigurationThatMakesNoSense)
 {
     const session_config_t good = make_config(true, 1, 1);
-    session_transport_t transport = {};
+    session_sender_t sender = {};
     session_t *session = nullptr;
-    EXPECT_EQ(session_create(&good, &transport, &session),
+    EXPECT_EQ(session_create(&good, &sender, &session),
               LAWN_ERR_INVALID_PARAM);
-    transport.buffer = [](void *) -> void * { return nullptr; };
-    transport.send = [](void *, size_t) {};
+    sender.buffer = [](void *) -> void * { return nullptr; };
+    sender.send = [](void *, size_t) {};
     const std::function<void(session_config_t &)> mistakes[] = {
         [](session_config_t &config) { config.connections = 0; },
         [](session_config_t &config) { config.connections = 1000001; },
@@ -257,7 +257,7 @@ TEST_F(Session, RefusesAConfigurationThatMakesNoSense)
     for (const auto &mistake : mistakes) {
         session_config_t config = good;
         mistake(config);
-        EXPECT_EQ(session_create(&config, &transport, &session),
+        EXPECT_EQ(session_create(&config, &sender, &session),
                   LAWN_ERR_INVALID_PARAM);
     }
     EXPECT_EQ(session, nullptr);

@@ -69,20 +69,20 @@ public:
         params.clock_arg = &world;
         params.ticks_per_sec = 1e9;
         EXPECT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
-        session_transport_t transport = {};
-        transport.buffer = [](void *arg) -> void * {
+        session_sender_t sender = {};
+        sender.buffer = [](void *arg) -> void * {
             End *end = static_cast<End *>(arg);
             return end->room ? end->buffer_.data() : nullptr;
         };
-        transport.send = [](void *arg, size_t length) {
+        sender.send = [](void *arg, size_t length) {
             End *end = static_cast<End *>(arg);
             end->send(Datagram(end->buffer_.begin(),
                                end->buffer_.begin() +
                                    static_cast<ptrdiff_t>(length)));
         };
-        transport.arg = this;
-        transport.reliable = reliable;
-        EXPECT_EQ(session_create(&config, &transport, &session), LAWN_OK);
+        sender.arg = this;
+        sender.reliable = reliable;
+        EXPECT_EQ(session_create(&config, &sender, &session), LAWN_OK);
         EXPECT_EQ(lawn_engine_add(
                       engine,
                       [](void *arg) { return static_cast<End *>(arg)->poll(); },

@@ -1,21 +1,24 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A ping-pong over libibverbs whose losses, stalls and dead peers are found by
- * Lawn's timers. This file only wires the parts together:
+ * A ping-pong whose losses, stalls and dead peers are found by Lawn's timers,
+ * over the transport that it is linked with. This file only wires the parts
+ * together:
  *
- *     options -> verbs (device, queue pair) -> exchange (the peer's address)
+ *     options -> transport (device, queues) -> exchange (the peer's address)
  *             -> engine -> session (connections) -> progress until it is over
  *
  * The loop at the heart of it is one call, lawn_engine_progress(): it reads
- * the clock, polls the completion queue, and expires timers. A program that
- * has a loop already calls lawn_engine_progress() from there.
+ * the clock, polls the transport, and expires timers. A program that has a
+ * loop already calls lawn_engine_progress() from there. With --events, a pass
+ * that found nothing to do is followed by a sleep, until something comes or a
+ * timer is due.
  */
 #include "exchange.h"
 #include "options.h"
 #include "session.h"
 #include "summary.h"
-#include "verbs.h"
+#include "transport.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +27,7 @@
 typedef struct {
     options_t options;
     lawn_time_t deadline;
-    verbs_t *verbs;
+    transport_t *transport;
     lawn_engine_t *engine;
     session_t *session;
 } program_t;
@@ -58,14 +61,15 @@ static bool meet_peer(program_t *p, uint64_t *run_p)
     };
     exchange_side_t own;
     exchange_side_t peer;
-    verbs_address(p->verbs, own.address);
+    transport_address(p->transport, own.address);
     if (getrandom(&own.nonce, sizeof(own.nonce), 0) !=
         (ssize_t)sizeof(own.nonce)) {
         own.nonce = lawn_get_time();
     }
-    bool met =
-        exchange_open(&exchange) && exchange_swap(&exchange, &own, &peer) &&
-        verbs_connect(p->verbs, peer.address) && exchange_barrier(&exchange);
+    bool met = exchange_open(&exchange) &&
+               exchange_swap(&exchange, &own, &peer) &&
+               transport_connect(p->transport, peer.address) &&
+               exchange_barrier(&exchange);
     exchange_close(&exchange);
     *run_p = met ? own.nonce ^ peer.nonce : 0;
     return met;
@@ -89,7 +93,7 @@ static bool make_session(program_t *p, uint64_t run)
         .connections = options->connections,
         .iters = options->iters,
         .size = options->size,
-        .window = verbs_window(p->verbs),
+        .window = transport_window(p->transport),
         .run = run,
         .drop = options->drop,
         /* The two sides are to lose different datagrams. */
@@ -97,8 +101,8 @@ static bool make_session(program_t *p, uint64_t run)
         .linger = longest_linger(options),
         .timers = options->timers,
     };
-    session_transport_t transport = verbs_transport(p->verbs);
-    lawn_status_t status = session_create(&config, &transport, &p->session);
+    session_sender_t sender = transport_sender(p->transport);
+    lawn_status_t status = session_create(&config, &sender, &p->session);
     if (status == LAWN_OK) {
         status = lawn_engine_create(NULL, &p->engine);
     }
@@ -107,7 +111,17 @@ static bool make_session(program_t *p, uint64_t run)
                  (unsigned)options->connections, lawn_status_string(status));
         return false;
     }
-    return verbs_attach(p->verbs, p->engine, p->session);
+    return transport_attach(p->transport, p->engine, p->session);
+}
+
+/* A source that wakes nobody is polled; one that does has been asked to before
+ * the engine looks, so that what comes in between is not missed. */
+static void sleep_until_needed(const program_t *p)
+{
+    lawn_time_t left = p->deadline - lawn_engine_now(p->engine);
+    if (transport_arm(p->transport)) {
+        lawn_engine_wait(p->engine, left);
+    }
 }
 
 static int run(program_t *p)
@@ -118,15 +132,18 @@ static int run(program_t *p)
         return EXIT_FAILED;
     }
     lawn_time_t started = lawn_engine_now(p->engine);
-    while (!session_is_over(p->session) && !verbs_has_failed(p->verbs) &&
-           !interrupted && lawn_engine_now(p->engine) < p->deadline) {
-        lawn_engine_progress(p->engine);
+    while (!session_is_over(p->session) &&
+           !transport_has_failed(p->transport) && !interrupted &&
+           lawn_engine_now(p->engine) < p->deadline) {
+        if (lawn_engine_progress(p->engine) == 0 && p->options.events) {
+            sleep_until_needed(p);
+        }
     }
-    if (verbs_has_failed(p->verbs)) {
+    if (transport_has_failed(p->transport)) {
         session_fail(p->session);
     }
     summary_t summary = {
-        .mode = p->options.is_rc ? "rc" : "ud",
+        .mode = transport_mode(p->transport),
         .session = p->session,
         .engine = p->engine,
         .elapsed = lawn_engine_now(p->engine) - started,
@@ -144,13 +161,13 @@ static int run(program_t *p)
 static int set_up_and_run(program_t *p)
 {
     uint64_t number;
-    p->verbs = verbs_open(&p->options);
-    if (!p->verbs || !meet_peer(p, &number) || !make_session(p, number)) {
+    p->transport = transport_open(&p->options);
+    if (!p->transport || !meet_peer(p, &number) || !make_session(p, number)) {
         return lawn_get_time() >= p->deadline ? EXIT_TIMEOUT : EXIT_FAILED;
     }
     if (!p->options.quiet) {
         printf("connected: %s on %s\n", p->options.host ? "client" : "server",
-               verbs_name(p->verbs));
+               transport_name(p->transport));
     }
     return run(p);
 }
@@ -159,10 +176,10 @@ int main(int argc, char **argv)
 {
     static program_t program;
     program_t *p = &program;
-    program_name = "pingpong_verbs";
+    program_name = transport_program;
     /* By line also into a pipe: who waits for a line must see it. */
     setvbuf(stdout, NULL, _IOLBF, 0);
-    switch (options_parse(argc, argv, &p->options)) {
+    switch (options_parse(argc, argv, transport_options, &p->options)) {
     case OPTIONS_HELP:
         return EXIT_DELIVERED;
     case OPTIONS_BAD:
@@ -175,7 +192,7 @@ int main(int argc, char **argv)
                                      : LAWN_TIME_INFINITY;
     int result = set_up_and_run(p);
     session_destroy(p->session);
-    verbs_close(p->verbs);
+    transport_close(p->transport);
     lawn_engine_destroy(p->engine);
     if (result == EXIT_TIMEOUT && !interrupted) {
         complain("not done within --timeout");
