@@ -7,15 +7,17 @@
  * Timers with one TTL expire in the order in which they were started: a queue
  * of them is sorted without sorting, and only its head can be due. That is the
  * Lawn (A. Lev-Libfeld, "Lawn: an Unbound Low Latency Timer Data Structure for
- * Large Scale, High Throughput Systems", 2019). This one has two queues for
- * each *class* of TTLs, 16 classes to the octave as in an HDR histogram, so
- * that a million distinct TTLs are a few hundred queues:
+ * Large Scale, High Throughput Systems", 2019). This one has 1024 queues for
+ * single TTLs, and for those that find none free, one queue for each *class* of
+ * TTLs, 16 classes to the octave as in an HDR histogram; so a million distinct
+ * TTLs are a few hundred queues:
  *
  *     bounds (the least `check` of each queue, a tournament of minima)
  *        |
- *        +- class 352, TTL [2^25, +2^21): one TTL   ->  A . B . C . D  (FIFO)
- *        |                                others    ->  E . F
- *        +- class 400, TTL [2^28, +2^24): one TTL   ->  G
+ *        +- single, TTL 40,000,000               ->  A . B . C . D  (FIFO)
+ *        +- single, TTL 600,000,000              ->  E . F
+ *        +- ...  1024 singles, by a hash of the TTL
+ *        +- class 352, TTL [2^25, +2^21)         ->  G . H . I
  *        +- ...  976 classes, TTL 0 to 2^64-1
  *        |
  *     near (a tree by deadline): the next thousand or so of those that came up
@@ -28,8 +30,8 @@
  *     the tree.
  * So re-arming to a later deadline is a store, however often it is done, and
  * the timer moves once when its old check comes. Each move leaves less than
- * 1/12 of the time; two or three end in the tree. The one TTL that a class has
- * most checks at the deadline itself: the Lawn as published, no moves.
+ * 1/12 of the time; two or three end in the tree. In a single TTL's queue the
+ * check is the deadline itself: the Lawn as published, no moves.
  *
  * Time is whatever the caller says: `now` and `ttl` are ticks of any clock
  * that does not run backwards (see lawn/time.h). The structure never reads
@@ -41,7 +43,7 @@
  * Costs: start, re-arm, stop and pause are O(1) and never allocate; so is the
  * expiry of a timer that was not re-armed, O(1) amortised. One that was, and is
  * found overdue after a stall, has to be put in order: O(log m) among m such. A
- * timer takes 40 bytes, a lawn 133 KiB at creation and nothing after.
+ * timer takes 40 bytes, a lawn 221 KiB at creation and nothing after.
  */
 #ifndef LAWN_TIMER_H
 #define LAWN_TIMER_H

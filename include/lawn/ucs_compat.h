@@ -49,7 +49,7 @@
  *   - An interval of 0 is one tick. Cleaning up does not warn of timers that
  *     remain. `timers` is gone.
  *
- * Each takes 133 KiB. Adding a timer to a queue, and removing it, looks for its
+ * Each takes 221 KiB. Adding a timer to a queue, and removing it, looks for its
  * id in all, as in UCX; a pass costs what is due.
  */
 #ifndef LAWN_UCS_COMPAT_H

@@ -5,6 +5,8 @@
 #include "base/ticks.h"
 #include "timer/lawn_impl.h"
 
+#include <limits.h>
+
 namespace lawn
 {
 
@@ -67,15 +69,20 @@ void move(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
         timer->deadline - lawn->now < lawn->near_span) {
         insert_near(lawn, timer);
     } else {
-        enqueue(lawn, timer, false);
+        enqueue(lawn, timer, stray);
     }
 }
 
 // Natives may fire when their deadlines are before this: those of strays, in
-// queues and waiting, are not.
-lawn_time_t native_limit(const Lawn *lawn)
+// queues and waiting, are not; and before a TTL took a queue of its own, its
+// natives went to that of its class.
+lawn_time_t native_limit(const Lawn *lawn, unsigned q)
 {
-    return earlier_of(lawn->stray_bounds.least(), first_waiting(lawn));
+    const lawn_time_t limit =
+        earlier_of(lawn->stray_bounds.least(), first_waiting(lawn));
+    return is_single(q)
+               ? earlier_of(limit, lawn->bounds.get(lawn->queues[q].ttl_class))
+               : limit;
 }
 
 // Has a timer that is due wait until it is first.
@@ -109,24 +116,49 @@ void take_day(Lawn *lawn, Pass *pass)
     } while (pass->may_go_on());
 }
 
-// Looks at the head of a queue if its check is <= `until`: fires it, moves it,
-// or has it wait in the tree. False if there is none, or if it is a native that
-// may not fire and is not `forced`: others first, then it may.
+// Fires up to `most` natives from the head of a queue that are due and may; the
+// check need not have come. Callbacks do not lower the limit: what they start
+// is not due in this pass.
+unsigned fire_natives(Lawn *lawn, Pass *pass, unsigned q, unsigned most)
+{
+    Queue *const queue = &lawn->queues[q];
+    const lawn_time_t limit = earlier_of(native_limit(lawn, q), pass->now + 1);
+    unsigned count = 0;
+    while (count < most && pass->may_go_on()) {
+        lawn_link_t *const link = queue->head.next;
+        lawn_timer_t *const timer = timer_of(link);
+        if (link == &queue->head || timer->deadline >= limit ||
+            where_is(timer) != native) {
+            break;
+        }
+        list_remove(link);
+        fire(lawn, pass, timer);
+        ++count;
+    }
+    return count;
+}
+
+// Looks at the head of a queue if it is a native that is due, or its check is
+// <= `until`: fires it, moves it, or has it wait in the tree. False if it is
+// neither, or a native that may not fire and is not `forced`: others first,
+// then it may.
 bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
 {
     Queue *const queue = &lawn->queues[q];
     lawn_timer_t *const timer = timer_of(queue->head.next);
-    if (list_is_empty(&queue->head) || check_of(queue, q, timer) > until) {
+    if (list_is_empty(&queue->head)) {
+        return false;
+    }
+    if (where_is(timer) == native && fire_natives(lawn, pass, q, 1) != 0) {
+        return true;
+    }
+    if (check_of(queue, timer) > until) {
         return false;
     }
     const bool is_due = timer->deadline <= pass->now;
     if (!is_due || where_is(timer) == paused) {
         take(queue, timer);
         move(lawn, pass, timer);
-    } else if (where_is(timer) == native &&
-               timer->deadline < native_limit(lawn)) {
-        take(queue, timer);
-        fire(lawn, pass, timer);
     } else if (where_is(timer) != native || forced) {
         take(queue, timer);
         pass->moves++;
@@ -140,11 +172,11 @@ bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
 // Sets the bounds of a queue whose head may have changed.
 void settle(Lawn *lawn, unsigned q)
 {
-    const Queue *const queue = &lawn->queues[q];
-    const lawn_time_t check =
-        list_is_empty(&queue->head)
-            ? LAWN_TIME_INFINITY
-            : check_of(queue, q, timer_of(queue->head.next));
+    Queue *const queue = &lawn->queues[q];
+    const lawn_time_t check = list_is_empty(&queue->head)
+                                  ? LAWN_TIME_INFINITY
+                                  : check_of(queue, timer_of(queue->head.next));
+    set_first_check(queue, check);
     lawn->bounds.set(q, check);
     const lawn_time_t strays = queue->strays ? check : LAWN_TIME_INFINITY;
     if (lawn->stray_bounds.get(q) != strays) {
@@ -168,10 +200,10 @@ void move_early(Lawn *lawn, Pass *pass, unsigned q)
 {
     Queue *const queue = &lawn->queues[q];
     const lawn_time_t soon =
-        add_saturating(pass->now, class_width(q / 2) / early_share);
+        add_saturating(pass->now, class_width(q) / early_share);
     for (unsigned i = 0; i < most_early && pass->may_go_on(); ++i) {
         lawn_timer_t *const timer = timer_of(queue->head.next);
-        if (list_is_empty(&queue->head) || check_of(queue, q, timer) > soon ||
+        if (list_is_empty(&queue->head) || check_of(queue, timer) > soon ||
             timer->deadline <= pass->now) {
             break;
         }
@@ -189,12 +221,15 @@ void move_early(Lawn *lawn, Pass *pass, unsigned q)
 bool sweep_one(Lawn *lawn, Pass *pass, lawn_time_t until)
 {
     const unsigned q = lawn->bounds.leaf_of_least();
-    unsigned steps = 0;
-    while (steps < most_lanes && pass->may_go_on() &&
-           step(lawn, pass, q, until, steps == 0)) {
-        ++steps;
+    const Queue *const queue = &lawn->queues[q];
+    unsigned steps = fire_natives(lawn, pass, q, most_lanes);
+    if (steps == 0 || queue->strays != 0 || !is_single(q)) {
+        while (steps < most_lanes && pass->may_go_on() &&
+               step(lawn, pass, q, until, steps == 0)) {
+            ++steps;
+        }
     }
-    if (q % 2 != 0 && steps < most_lanes) {
+    if (!is_single(q) && steps < most_lanes) {
         move_early(lawn, pass, q);
     }
     settle(lawn, q);
@@ -208,6 +243,9 @@ void sweep(Lawn *lawn, Pass *pass, lawn_time_t until)
     const unsigned count = lawn->bounds.find(until, queues, most_lanes);
     unsigned left = count;
     while (left > 0 && pass->may_go_on()) {
+        if (left == 1) {
+            fire_natives(lawn, pass, queues[0], UINT_MAX);
+        }
         prefetch_next(lawn, queues, left);
         for (unsigned i = 0; i < left && pass->may_go_on();) {
             if (step(lawn, pass, queues[i], until, false)) {

@@ -30,7 +30,7 @@ bool queue_is_sound(const Lawn *lawn, unsigned q, size_t *running)
     for (const lawn_link_t *i = head->next; i != head; i = i->next) {
         const lawn_timer_t *const timer = timer_of(i);
         const uint64_t where = where_is(timer);
-        const lawn_time_t check = check_of(queue, q, timer);
+        const lawn_time_t check = check_of(queue, timer);
         if (!links_are_sound(i) || !is_in_queue(timer) ||
             queue_of(timer) != q || check < least || check > timer->deadline) {
             return false;

@@ -65,12 +65,17 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     if (!lawn_p || !allocator_is_valid(params->allocator)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    Lawn *const lawn =
-        static_cast<Lawn *>(allocate(params->allocator, sizeof(Lawn)));
-    if (!lawn) {
+    void *const memory =
+        allocate(params->allocator, sizeof(Lawn) + alignof(Lawn));
+    if (!memory) {
         return LAWN_ERR_NO_MEMORY;
     }
+    const uintptr_t address =
+        (reinterpret_cast<uintptr_t>(memory) + alignof(Lawn) - 1) &
+        ~(uintptr_t{alignof(Lawn)} - 1);
+    Lawn *const lawn = reinterpret_cast<Lawn *>(address);
     *lawn = {};
+    lawn->memory = memory;
     lawn->next = LAWN_TIME_INFINITY;
     lawn->near_span = least_near_span;
     lawn->max_moves = params->max_moves;
@@ -79,8 +84,9 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     lawn->bounds.clear();
     lawn->stray_bounds.clear();
     lawn->calendar.init();
-    for (Queue &queue : lawn->queues) {
-        list_init(&queue.head);
+    for (unsigned q = 0; q < queue_count; ++q) {
+        list_init(&lawn->queues[q].head);
+        set_class(&lawn->queues[q], is_single(q) ? 0 : q);
     }
     *lawn_p = lawn;
     return LAWN_OK;
@@ -101,7 +107,7 @@ void lawn_destroy(lawn_t *handle)
     for (lawn_link_t *i = list.next; i != &list; i = i->next) {
         timer_of(i)->place = idle;
     }
-    release(lawn->allocator, lawn);
+    release(lawn->allocator, lawn->memory);
 }
 
 lawn_time_t lawn_next(const lawn_t *lawn)

@@ -7,15 +7,17 @@
 //   2. Checks do not decrease along a queue.
 //   3. A queue's bound is <= the check of its head. It may be too low, after a
 //      stop; the next visit mends it.
-//   4. Natives with one TTL are in one queue, in the order of their starts.
+//   4. Natives with one TTL are in the order of their starts in one queue, or
+//      the earlier ones in that of their class and the later in a single's.
 //   5. A queue's stray bound is >= its bound, and <= the check of each stray.
 //
 // Never early is plain: only a timer with deadline <= now is fired. Never late
 // follows from 1 to 3: while a deadline is <= now, so is some bound or the
 // tree's first, and an advance goes on until none is. In order, for timers of
-// one TTL, whose deadlines are in the order of their starts: natives are by 4;
-// and a native fires only when no stray can have a deadline as early, by 1 and
-// 5, a stray only when no other timer at all can. What is due and may not fire
+// one TTL, whose deadlines are in the order of their starts: natives are by 4,
+// as one in a single's queue fires only when none in the class's can have a
+// deadline as early; and any native only when no stray can, by 1 and 5; a stray
+// only when no other timer at all can. What is due and may not fire
 // yet waits in the tree, or in the calendar to be put there.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
@@ -51,6 +53,7 @@ struct Lawn : lawn_impl {
     Near near;
     lawn_time_t near_span; // what remains below this goes to the tree
     lawn_allocator_t allocator;
+    void *memory; // what it gave, of which this is an aligned part
     Bounds<bounds_leaves> bounds;       // of the checks in each queue
     Bounds<bounds_leaves> stray_bounds; // of those of its strays
     Calendar calendar;
@@ -67,9 +70,8 @@ inline const Lawn *impl_of(const lawn_t *lawn)
     return static_cast<const Lawn *>(lawn);
 }
 
-// Files a timer under what remains of its time. `started`: by its start, not
-// by a move.
-void enqueue(Lawn *lawn, lawn_timer_t *timer, bool started);
+// Files a timer under the class of what remains of its time.
+void enqueue(Lawn *lawn, lawn_timer_t *timer, Where where);
 
 inline void insert_near(Lawn *lawn, lawn_timer_t *timer)
 {

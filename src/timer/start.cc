@@ -11,27 +11,16 @@ namespace lawn
 namespace
 {
 
-// Most connections of a program have one TTL, and then a class has one: its
-// timers can check at their deadline, in a queue of their own. A class takes
-// its single TTL when it is empty, by invariant 4.
-bool is_sole_ttl(Queue *exact, const Queue *others, lawn_time_t ttl)
-{
-    if (list_is_empty(&exact->head) && list_is_empty(&others->head)) {
-        exact->sole_ttl = ttl;
-    }
-    return ttl == exact->sole_ttl;
-}
-
 // The check of a timer that shares its queue with other TTLs: the floor of the
 // class, or up to one width earlier. Neighbours are spaced, so that many
 // timers started together come up a few at a time and not all in one pass.
-lawn_time_t spaced_check(const Queue *queue, unsigned q, lawn_time_t now)
+lawn_time_t spaced_check(const Queue *queue, lawn_time_t now)
 {
-    const lawn_time_t width = class_width(q / 2);
-    const lawn_time_t space = lawn_time_t{1} << step_shift(q);
-    const lawn_time_t latest = now + class_floor(q / 2);
-    const lawn_time_t earliest = latest - width / 4;
-    const lawn_time_t spaced = add_saturating(queue->last_check, space);
+    const unsigned c = queue->ttl_class;
+    const lawn_time_t latest = now + class_floor(c);
+    const lawn_time_t earliest = latest - class_width(c) / 4;
+    const lawn_time_t spaced = add_saturating(queue->last << queue->shift,
+                                              lawn_time_t{1} << queue->shift);
     return earlier_of(later_of(spaced, earliest), latest);
 }
 
@@ -41,25 +30,23 @@ void append(Lawn *lawn, lawn_timer_t *timer, unsigned q, lawn_time_t check,
 {
     Queue *const queue = &lawn->queues[q];
     const bool is_head = list_is_empty(&queue->head);
-    if (!is_head && check > add_saturating(lawn->bounds.get(q), reach(q))) {
+    if (!is_head && check > queue->limit) {
         insert_near(lawn, timer);
         lawn->next = earlier_of(lawn->next, timer->deadline);
         return;
     }
-    check = round_to_step(check, q);
-    LAWN_ASSERT(is_head || queue->last_check <= check);
+    LAWN_ASSERT(is_head || queue->last <= check >> queue->shift);
     LAWN_ASSERT(check <= timer->deadline);
-    queue->last_check = check;
-    timer->place = turn_of(timer) | uint64_t{q} << queue_shift | where;
-    set_check(timer, check, q);
-    list_append(&queue->head, &timer->link);
+    queue_append(queue, q, timer, check, where);
+    check = queue->last << queue->shift;
     if (where == stray && ++queue->strays == 1) {
         lawn->stray_bounds.set(q, check);
     }
     if (is_head) {
+        set_first_check(queue, check);
         lawn->bounds.set(q, check);
         lawn->next = earlier_of(lawn->next, check);
-        if (where != stray) {
+        if (where != stray && lawn->stray_bounds.get(q) != LAWN_TIME_INFINITY) {
             lawn->stray_bounds.set(q, LAWN_TIME_INFINITY);
         }
     }
@@ -88,10 +75,27 @@ void leave_order(Lawn *lawn, const lawn_timer_t *timer)
 {
     const unsigned q = queue_of(timer);
     Queue *const queue = &lawn->queues[q];
-    const lawn_time_t check = check_of(queue, q, timer);
+    const lawn_time_t check = check_of(queue, timer);
     if (++queue->strays == 1 || check < lawn->stray_bounds.get(q)) {
         lawn->stray_bounds.set(q, check);
     }
+}
+
+// Leaves a timer where it is, if it is in a queue and its check is not too late
+// for its new deadline.
+bool re_arm_in_place(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
+{
+    if (!is_in_queue(timer) ||
+        deadline < check_of(&lawn->queues[queue_of(timer)], timer)) {
+        return false;
+    }
+    if (where_is(timer) == native) {
+        leave_order(lawn, timer);
+    }
+    timer->deadline = deadline;
+    set_turn(timer, lawn->turn);
+    set_where(timer, stray);
+    return true;
 }
 
 bool stop(Lawn *lawn, lawn_timer_t *timer)
@@ -107,18 +111,10 @@ bool stop(Lawn *lawn, lawn_timer_t *timer)
 
 } // namespace
 
-void enqueue(Lawn *lawn, lawn_timer_t *timer, bool started)
+void enqueue(Lawn *lawn, lawn_timer_t *timer, Where where)
 {
-    const lawn_time_t remains = timer->deadline - lawn->now;
-    const unsigned q = 2 * class_of(remains);
-    Queue *const exact = &lawn->queues[q];
-    Queue *const others = &lawn->queues[q + 1];
-    if (started && is_sole_ttl(exact, others, remains)) {
-        append(lawn, timer, q, timer->deadline, native);
-    } else {
-        append(lawn, timer, q + 1, spaced_check(others, q + 1, lawn->now),
-               started ? native : stray);
-    }
+    const unsigned q = class_of(timer->deadline - lawn->now);
+    append(lawn, timer, q, spaced_check(&lawn->queues[q], lawn->now), where);
 }
 
 } // namespace lawn
@@ -140,28 +136,31 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
     const bool is_last_turn = lawn->turn == turn_mask;
     lawn->turn += is_last_turn ? 0 : LAWN_PLACE_TURN_ONE;
     lawn->running += where <= paused;
-    if (is_in_queue(timer) && ttl != 0 && !is_last_turn) {
-        const unsigned q = queue_of(timer);
-        if (deadline >= check_of(&lawn->queues[q], q, timer)) {
-            if (where == native) {
-                leave_order(lawn, timer);
-            }
-            timer->deadline = deadline;
-            set_turn(timer, lawn->turn);
-            set_where(timer, stray);
+    if (where != idle) {
+        if (ttl != 0 && !is_last_turn &&
+            re_arm_in_place(lawn, timer, deadline)) {
             return;
         }
-    }
-    if (where != idle) {
         unlink(lawn, timer);
     }
     timer->deadline = deadline;
-    set_turn(timer, lawn->turn);
-    if (lawn->busy && deadline == lawn->now) {
+    timer->place = lawn->turn;
+    if (LAWN_UNLIKELY(lawn->busy && deadline == lawn->now)) {
         set_where(timer, listed);
         list_append(&lawn->deferred, &timer->link);
+        return;
+    }
+    Queue *const single = single_queue(lawn->queues, ttl);
+    if (LAWN_UNLIKELY(!single)) {
+        enqueue(lawn, timer, native);
+        return;
+    }
+    const unsigned q = static_cast<unsigned>(single - lawn->queues);
+    if (LAWN_LIKELY(!list_is_empty(&single->head) &&
+                    deadline <= single->limit)) {
+        queue_append(single, q, timer, deadline, native);
     } else {
-        enqueue(lawn, timer, true);
+        append(lawn, timer, q, deadline, native);
     }
 }
 
