@@ -173,6 +173,13 @@ LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
  * all that was due it lies in the future. */
 LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
 
+/* Makes lawn_next() the earliest deadline itself, for a caller that is about to
+ * sleep until then: timers that were re-armed or paused, or share a class, are
+ * moved out of the way, at most `max_moves` of them (0: as many as it takes).
+ * True when that is done; false when there is more to do: advance when
+ * lawn_next() has come, else call again. Not from a callback (false). */
+LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_moves);
+
 /* Timers that are running. */
 LAWN_API size_t lawn_count(const lawn_t *lawn);
 

@@ -38,6 +38,9 @@ constexpr uint64_t nsec_per_sec = 1000000000;
 // what the kernel takes: it wakes, finds nothing due, and sleeps again.
 constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 
+// Timers moved at a time to find out when to wake: some 10 us.
+constexpr unsigned settle_moves = 256;
+
 lawn_status_t add_fd(int epoll_fd, int fd, Event event)
 {
     epoll_event events = {};
@@ -81,10 +84,12 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
                : longest_nsec;
 }
 
-// BUSY when there is work. `expired_p`: the timerfd has run out.
+// BUSY when there is work, also that of finding out when to wake: sources are
+// to be polled in between. `expired_p`: the timerfd has run out.
 lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
 {
-    if (lawn_next(engine->lawn) <= now) {
+    if (!lawn_settle(engine->lawn, settle_moves) ||
+        lawn_next(engine->lawn) <= now) {
         return LAWN_ERR_BUSY;
     }
     if (open_sleep(engine) != LAWN_OK) {
@@ -198,14 +203,14 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
     }
     lawn_time_t now = read_clock(engine);
     const lawn_time_t limit = add_saturating(now, max_wait);
-    const lawn_time_t next = lawn_next(engine->lawn);
-    const lawn_time_t until = earlier_of(next, limit);
     for (;;) {
         bool expired;
         lawn_status_t status = look(engine, now, &expired);
         if (status != LAWN_OK) {
             return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }
+        const lawn_time_t next = lawn_next(engine->lawn);
+        const lawn_time_t until = earlier_of(next, limit);
         status = set_timer(engine, now, until, expired);
         if (status != LAWN_OK) {
             return status;
@@ -218,14 +223,14 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         now = read_clock(engine);
         engine->stall_at =
             add_saturating(earlier_of(now, until), engine->stall_threshold);
-        if (status == LAWN_OK || next <= limit) {
+        if (status == LAWN_OK) {
             return LAWN_OK;
         }
-        if (now >= limit || now == slept_from) {
-            return LAWN_ERR_TIMED_OUT;
+        // A clock that stands still (virtual time) never comes to `until`.
+        if (now >= until || now == slept_from) {
+            return next <= limit ? LAWN_OK : LAWN_ERR_TIMED_OUT;
         }
         // A step of a long wait has ended, or the kernel's clock is a little
-        // faster than the engine's: wait for the rest. A clock that stands
-        // still (virtual time) never gets here.
+        // faster than the engine's: wait for the rest.
     }
 }

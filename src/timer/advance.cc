@@ -44,13 +44,6 @@ void fire(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
     }
 }
 
-// Takes a timer out of its queue, of which it is the head.
-void take(Queue *queue, lawn_timer_t *timer)
-{
-    list_remove(&timer->link);
-    queue->strays -= where_is(timer) != native;
-}
-
 // Files a timer anew whose deadline has not come, or lets go of a paused one.
 void move(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 {
@@ -169,21 +162,6 @@ bool step(Lawn *lawn, Pass *pass, unsigned q, lawn_time_t until, bool forced)
     return true;
 }
 
-// Sets the bounds of a queue whose head may have changed.
-void settle(Lawn *lawn, unsigned q)
-{
-    Queue *const queue = &lawn->queues[q];
-    const lawn_time_t check = list_is_empty(&queue->head)
-                                  ? LAWN_TIME_INFINITY
-                                  : check_of(queue, timer_of(queue->head.next));
-    set_first_check(queue, check);
-    lawn->bounds.set(q, check);
-    const lawn_time_t strays = queue->strays ? check : LAWN_TIME_INFINITY;
-    if (lawn->stray_bounds.get(q) != strays) {
-        lawn->stray_bounds.set(q, strays);
-    }
-}
-
 // An unlink writes to the next timer. Loaded for all queues at once, ahead,
 // they cost one miss together.
 void prefetch_next(const Lawn *lawn, const unsigned *queues, unsigned count)
@@ -286,6 +264,20 @@ void expire(Lawn *lawn, Pass *pass)
 }
 
 } // namespace
+
+void settle(Lawn *lawn, unsigned q)
+{
+    Queue *const queue = &lawn->queues[q];
+    const lawn_time_t check = list_is_empty(&queue->head)
+                                  ? LAWN_TIME_INFINITY
+                                  : check_of(queue, timer_of(queue->head.next));
+    set_first_check(queue, check);
+    lawn->bounds.set(q, check);
+    const lawn_time_t strays = queue->strays ? check : LAWN_TIME_INFINITY;
+    if (lawn->stray_bounds.get(q) != strays) {
+        lawn->stray_bounds.set(q, strays);
+    }
+}
 
 void leave(Lawn *lawn)
 {

@@ -35,6 +35,9 @@ bool queue_is_sound(const Lawn *lawn, unsigned q, size_t *running)
             queue_of(timer) != q || check < least || check > timer->deadline) {
             return false;
         }
+        if (where != paused && !lawn->busy && timer->deadline < lawn->next) {
+            return false;
+        }
         least = check;
         if (where != native) {
             ++strays;
@@ -99,8 +102,7 @@ lawn_status_t lawn_check(const lawn_t *handle)
     // A pass works on the bounds themselves and sets `next` at its end.
     const bool next_is_sound =
         lawn->busy ||
-        (list_is_empty(deferred) && lawn->next <= lawn->bounds.least() &&
-         lawn->next <= first_waiting(lawn));
+        (list_is_empty(deferred) && lawn->next <= first_waiting(lawn));
     // A drain keeps what it has not handed over yet in a list of its own.
     const bool count_is_sound =
         lawn->busy ? running <= lawn->running : running == lawn->running;

@@ -101,6 +101,9 @@ inline void report(const Lawn *lawn, Event event, const lawn_timer_t *timer,
     }
 }
 
+// Sets the bounds of a queue whose head may have changed.
+void settle(Lawn *lawn, unsigned q);
+
 // Ends what set `busy`: timers deferred meanwhile are due from now on.
 void leave(Lawn *lawn);
 

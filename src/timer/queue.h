@@ -93,6 +93,13 @@ inline lawn_time_t check_of(const Queue *queue, const lawn_timer_t *timer)
     return (queue->last - (back & check_mask)) << queue->shift;
 }
 
+// Takes a timer out of its queue, of which it is in.
+inline void take(Queue *queue, lawn_timer_t *timer)
+{
+    list_remove(&timer->link);
+    queue->strays -= where_is(timer) != native;
+}
+
 } // namespace lawn
 
 #endif

@@ -95,6 +95,7 @@ bool re_arm_in_place(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
     timer->deadline = deadline;
     set_turn(timer, lawn->turn);
     set_where(timer, stray);
+    lawn->next = earlier_of(lawn->next, deadline);
     return true;
 }
 

@@ -84,6 +84,8 @@ public:
         const unsigned choice = any_of(100);
         if (choice < 60) {
             act();
+        } else if (choice < 64) {
+            settle();
         } else {
             clock_ += std::min(jump(), UINT64_MAX - clock_);
             advance();
@@ -269,6 +271,21 @@ private:
             ASSERT_EQ(lawn_next(lawn_), LAWN_TIME_INFINITY);
         } else {
             ASSERT_LE(lawn_next(lawn_), model_.begin()->first);
+        }
+    }
+
+    void settle()
+    {
+        const unsigned max_moves = any_of(2) == 0 ? 0 : 1 + any_of(20);
+        const bool is_settled = lawn_settle(lawn_, max_moves);
+        const lawn_time_t next = lawn_next(lawn_);
+        const lawn_time_t earliest =
+            model_.empty() ? LAWN_TIME_INFINITY : model_.begin()->first;
+        if (is_settled) {
+            ASSERT_EQ(next, earliest);
+        } else {
+            ASSERT_LE(next, earliest);
+            ASSERT_TRUE(max_moves != 0 || next <= now_);
         }
     }
 
