@@ -15,24 +15,28 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define EXCHANGE_LIMIT_SEC 5
-#define MAGIC "LAWNPP02"
 #define MAGIC_SIZE 8u
-#define BLOB_SIZE (MAGIC_SIZE + 4 + 12 + 8 + EXCHANGE_ADDRESS_SIZE + 4)
+#define BLOB_SIZE                                                              \
+    (MAGIC_SIZE + EXCHANGE_OPTIONS_SIZE + 8 + EXCHANGE_ADDRESS_SIZE + 4)
 
-static bool give_up(const exchange_t *x)
+static const uint8_t magic[MAGIC_SIZE] = {'L', 'A', 'W', 'N',
+                                          'P', 'P', '0', '2'};
+
+bool exchange_is_given_up(const exchange_t *x)
 {
     return *x->interrupted || lawn_get_time() >= x->deadline;
 }
 
-/* Waits for events on the socket. Sets errno to ETIMEDOUT at `limit`. Sleeps
- * in slices, so that a signal that came just before one is not missed. */
-static bool wait_for(const exchange_t *x, short events, lawn_time_t limit)
+/* Sleeps in slices, so that a signal that came just before one is not missed.
+ */
+bool exchange_wait(const exchange_t *x, short events, lawn_time_t limit)
 {
-    while (!give_up(x)) {
+    while (!exchange_is_given_up(x)) {
         struct pollfd entry = {.fd = x->fd, .events = events};
         int ready = poll(&entry, 1, 50);
         if (ready > 0) {
@@ -50,12 +54,12 @@ static bool wait_for(const exchange_t *x, short events, lawn_time_t limit)
     return false;
 }
 
-static lawn_time_t limit_from_now(double sec)
+lawn_time_t exchange_limit(void)
 {
-    return lawn_get_time() + lawn_time_from_sec(sec);
+    return lawn_get_time() + lawn_time_from_sec(EXCHANGE_LIMIT_SEC);
 }
 
-static struct addrinfo *resolve(const char *host, uint32_t port)
+struct addrinfo *exchange_resolve(const char *host, uint32_t port)
 {
     char service[8];
     snprintf(service, sizeof(service), "%u", (unsigned)port);
@@ -83,7 +87,7 @@ static bool connect_to(exchange_t *x, const struct addrinfo *address)
     int error = errno;
     if (error == EINPROGRESS) {
         socklen_t size = sizeof(error);
-        if (!wait_for(x, POLLOUT, limit_from_now(EXCHANGE_LIMIT_SEC)) ||
+        if (!exchange_wait(x, POLLOUT, exchange_limit()) ||
             getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
             error = errno;
         }
@@ -100,7 +104,7 @@ static bool connect_to(exchange_t *x, const struct addrinfo *address)
 static bool open_client(exchange_t *x)
 {
     const options_t *options = x->options;
-    struct addrinfo *list = resolve(options->host, options->port);
+    struct addrinfo *list = exchange_resolve(options->host, options->port);
     if (!list) {
         return false;
     }
@@ -110,7 +114,7 @@ static bool open_client(exchange_t *x)
         for (struct addrinfo *i = list; i && !connected; i = i->ai_next) {
             connected = connect_to(x, i);
         }
-        if (connected || give_up(x) || lawn_get_time() >= limit) {
+        if (connected || exchange_is_given_up(x) || lawn_get_time() >= limit) {
             break;
         }
         int error = errno;
@@ -119,7 +123,7 @@ static bool open_client(exchange_t *x)
     }
     int error = errno;
     freeaddrinfo(list);
-    if (!connected && !give_up(x)) {
+    if (!connected && !exchange_is_given_up(x)) {
         complain("cannot reach %s, port %u: %s", options->host,
                  (unsigned)options->port, strerror(error));
     }
@@ -170,12 +174,12 @@ static bool open_server(exchange_t *x)
         printf("waiting for a client on port %u\n", (unsigned)port);
     }
     int peer = -1;
-    while (peer < 0 && wait_for(x, POLLIN, LAWN_TIME_INFINITY)) {
+    while (peer < 0 && exchange_wait(x, POLLIN, LAWN_TIME_INFINITY)) {
         peer = accept4(x->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
     close(x->fd);
     x->fd = peer;
-    if (peer < 0 && !give_up(x)) {
+    if (peer < 0 && !exchange_is_given_up(x)) {
         complain("cannot accept a client: %s", strerror(errno));
     }
     return peer >= 0;
@@ -196,10 +200,10 @@ void exchange_close(exchange_t *x)
 
 static bool complain_wait(const exchange_t *x)
 {
-    if (!give_up(x) && errno == ETIMEDOUT) {
+    if (!exchange_is_given_up(x) && errno == ETIMEDOUT) {
         complain("the peer did not finish the exchange within %d s",
                  EXCHANGE_LIMIT_SEC);
-    } else if (!give_up(x)) {
+    } else if (!exchange_is_given_up(x)) {
         complain("the exchange failed: %s", strerror(errno));
     }
     return false;
@@ -216,7 +220,7 @@ static bool send_all(exchange_t *x, const uint8_t *data, size_t length,
         } else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
             complain("the peer left during the exchange: %s", strerror(errno));
             return false;
-        } else if (!wait_for(x, POLLOUT, limit)) {
+        } else if (!exchange_wait(x, POLLOUT, limit)) {
             return complain_wait(x);
         }
     }
@@ -227,7 +231,7 @@ static bool send_all(exchange_t *x, const uint8_t *data, size_t length,
  * `expected`: whoever speaks another protocol is told apart at once, however
  * little it says. */
 static bool receive_all(exchange_t *x, uint8_t *data, size_t length,
-                        const char *expected, size_t known, lawn_time_t limit)
+                        const void *expected, size_t known, lawn_time_t limit)
 {
     for (size_t have = 0; have < length;) {
         ssize_t got = recv(x->fd, data + have, length - have, 0);
@@ -244,39 +248,39 @@ static bool receive_all(exchange_t *x, uint8_t *data, size_t length,
         } else if (errno != EAGAIN && errno != EINTR) {
             complain("the peer left during the exchange: %s", strerror(errno));
             return false;
-        } else if (!wait_for(x, POLLIN, limit)) {
+        } else if (!exchange_wait(x, POLLIN, limit)) {
             return complain_wait(x);
         }
     }
     return true;
 }
 
-static void encode(const options_t *options, const exchange_side_t *own,
-                   uint8_t *blob)
+void exchange_encode_options(const options_t *options, uint8_t *to)
 {
-    memcpy(blob, MAGIC, MAGIC_SIZE);
-    blob[8] = options->is_rc;
-    blob[9] = options->oneway;
-    blob[10] = options->host != NULL;
-    blob[11] = 0;
-    wire_put32(blob + 12, options->iters);
-    wire_put32(blob + 16, options->size);
-    wire_put32(blob + 20, options->connections);
-    wire_put64(blob + 24, own->nonce);
-    memcpy(blob + 32, own->address, EXCHANGE_ADDRESS_SIZE);
-    wire_put32(blob + BLOB_SIZE - 4, wire_crc32c(0, blob, BLOB_SIZE - 4));
+    to[0] = options->is_rc;
+    to[1] = options->oneway;
+    to[2] = options->host != NULL;
+    to[3] = 0;
+    wire_put32(to + 4, options->iters);
+    wire_put32(to + 8, options->size);
+    wire_put32(to + 12, options->connections);
 }
 
-static bool agrees(const options_t *options, const uint8_t *blob)
+bool exchange_agrees(const options_t *options, const uint8_t *from)
 {
-    if (blob[8] != options->is_rc) {
-        complain("the peer runs with --mode %s, this side with --mode %s",
-                 blob[8] ? "rc" : "ud", options->is_rc ? "rc" : "ud");
+    bool is_client = options->host != NULL;
+    if (from[0] > 1 || from[1] > 1 || from[2] != !is_client || from[3] != 0) {
+        complain("the peer sent garbled data in the exchange");
         return false;
     }
-    if (blob[9] != options->oneway) {
+    if (from[0] != options->is_rc) {
+        complain("the peer runs with --mode %s, this side with --mode %s",
+                 from[0] ? "rc" : "ud", options->is_rc ? "rc" : "ud");
+        return false;
+    }
+    if (from[1] != options->oneway) {
         complain("the peer runs %s --oneway, this side %s it",
-                 blob[9] ? "with" : "without",
+                 from[1] ? "with" : "without",
                  options->oneway ? "with" : "without");
         return false;
     }
@@ -285,9 +289,9 @@ static bool agrees(const options_t *options, const uint8_t *blob)
         uint32_t own;
         uint32_t peer;
     } numbers[] = {
-        {"iters", options->iters, wire_get32(blob + 12)},
-        {"size", options->size, wire_get32(blob + 16)},
-        {"connections", options->connections, wire_get32(blob + 20)},
+        {"iters", options->iters, wire_get32(from + 4)},
+        {"size", options->size, wire_get32(from + 8)},
+        {"connections", options->connections, wire_get32(from + 12)},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
         if (numbers[i].own != numbers[i].peer) {
@@ -300,25 +304,42 @@ static bool agrees(const options_t *options, const uint8_t *blob)
     return true;
 }
 
+static void encode(const options_t *options, const exchange_side_t *own,
+                   uint8_t *blob)
+{
+    memcpy(blob, magic, MAGIC_SIZE);
+    exchange_encode_options(options, blob + 8);
+    wire_put64(blob + 24, own->nonce);
+    memcpy(blob + 32, own->address, EXCHANGE_ADDRESS_SIZE);
+    wire_put32(blob + BLOB_SIZE - 4, wire_crc32c(0, blob, BLOB_SIZE - 4));
+}
+
+uint64_t exchange_nonce(void)
+{
+    uint64_t nonce;
+    if (getrandom(&nonce, sizeof(nonce), 0) != (ssize_t)sizeof(nonce)) {
+        nonce = lawn_get_time();
+    }
+    return nonce;
+}
+
 /* Both sides send before they judge, so that both can say what differs. */
 bool exchange_swap(exchange_t *x, const exchange_side_t *own,
                    exchange_side_t *peer_p)
 {
     uint8_t blob[BLOB_SIZE];
-    lawn_time_t limit = limit_from_now(EXCHANGE_LIMIT_SEC);
+    lawn_time_t limit = exchange_limit();
     encode(x->options, own, blob);
     if (!send_all(x, blob, sizeof(blob), limit) ||
-        !receive_all(x, blob, sizeof(blob), MAGIC, MAGIC_SIZE, limit)) {
+        !receive_all(x, blob, sizeof(blob), magic, MAGIC_SIZE, limit)) {
         return false;
     }
-    bool is_client = x->options->host != NULL;
     if (wire_get32(blob + BLOB_SIZE - 4) !=
-            wire_crc32c(0, blob, BLOB_SIZE - 4) ||
-        blob[8] > 1 || blob[9] > 1 || blob[10] == is_client || blob[11] != 0) {
+        wire_crc32c(0, blob, BLOB_SIZE - 4)) {
         complain("the peer sent garbled data in the exchange");
         return false;
     }
-    if (!agrees(x->options, blob)) {
+    if (!exchange_agrees(x->options, blob + 8)) {
         return false;
     }
     peer_p->nonce = wire_get64(blob + 24);
@@ -329,7 +350,7 @@ bool exchange_swap(exchange_t *x, const exchange_side_t *own,
 bool exchange_barrier(exchange_t *x)
 {
     uint8_t ready = 'R';
-    lawn_time_t limit = limit_from_now(EXCHANGE_LIMIT_SEC);
+    lawn_time_t limit = exchange_limit();
     return send_all(x, &ready, 1, limit) &&
            receive_all(x, &ready, 1, "R", 1, limit);
 }

@@ -52,13 +52,17 @@ static const option_spec_t specs[] = {
     {"seed", 0, 0, NUMBER64, AT(seed), 0, 18446744073709551615.0,
      "N          of the losses (1)"},
     {"port", 'p', 0, NUMBER32, AT(port), 1, 65535,
-     "N          TCP port of the exchange (7471)"},
+     "N          TCP port of the exchange, or that of --cm (7471)"},
     {"wait", 'w', 0, DURATION, AT(wait), 0, OPTION_YEAR_NS,
      "DUR        try as long to reach the server (0)"},
     {"timeout", 't', 0, DURATION, AT(timeout), 0, OPTION_YEAR_NS,
      "DUR        give up after as long; 0: never (0)"},
     {"oneway", 'o', 0, FLAG, AT(oneway), 0, 0,
      "           the client sends, the server receives"},
+    {"idle", 0, 0, DURATION, AT(idle), 0, OPTION_YEAR_NS,
+     "DUR        stay connected for as long before anything is sent (0)"},
+    {"cm", 0, OPTIONS_OF_VERBS, FLAG, AT(cm), 0, 0,
+     "           meet by rdma_cm, not over TCP; HOST says which device"},
     {"events", 'e', OPTIONS_OF_VERBS | OPTIONS_OF_UCX, FLAG, AT(events), 0, 0,
      "           sleep until something comes or is due, instead of polling"},
     {"quiet", 'q', 0, FLAG, AT(quiet), 0, 0,
@@ -148,6 +152,12 @@ static bool finish(options_t *options)
     }
     if (options->is_rc && options->drop > 0) {
         complain("--drop needs --mode ud: rc does not lose anything");
+        return false;
+    }
+    if (options->cm &&
+        (options->device || options->ib_port != 1 || options->gid_index != 0)) {
+        complain("--cm finds the device by HOST: give no --device, --ib-port "
+                 "or --gid-index");
         return false;
     }
     return true;

@@ -35,6 +35,7 @@ typedef struct {
     bool is_rc;
     bool oneway;
     bool events; /* sleep when there is nothing to do */
+    bool cm;     /* meet by rdma_cm instead of the exchange */
     bool quiet;
     uint32_t iters;
     uint32_t size;
@@ -44,6 +45,7 @@ typedef struct {
     double drop; /* share, 0 <= drop < 1 */
     lawn_time_t wait;
     lawn_time_t timeout; /* 0: none */
+    lawn_time_t idle;    /* of the client, connected, before it sends */
     lawn_conn_params_t timers;
 } options_t;
 

@@ -12,7 +12,8 @@
  * the clock, polls the transport, and expires timers. A program that has a
  * loop already calls lawn_engine_progress() from there. With --events, a pass
  * that found nothing to do is followed by a sleep, until something comes or a
- * timer is due.
+ * timer is due. A wake-up that finds nothing to do is counted: there should be
+ * none, or the sleeper is a poller in disguise.
  */
 #include "exchange.h"
 #include "options.h"
@@ -20,9 +21,12 @@
 #include "summary.h"
 #include "transport.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 typedef struct {
     options_t options;
@@ -30,13 +34,33 @@ typedef struct {
     transport_t *transport;
     lawn_engine_t *engine;
     session_t *session;
+    bool is_awakened; /* by what, the next pass will tell */
+    summary_sleep_t slept;
+    summary_sleep_t slept_idle;
 } program_t;
 
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t wake_fd = -1;
 
+/* The write is for a signal that comes between the last look at `interrupted`
+ * and the sleep, which it would not end otherwise. */
 static void on_signal(int number)
 {
+    const uint64_t one = 1;
+    int error = errno;
     interrupted = number;
+    if (wake_fd >= 0) {
+        ssize_t written = write(wake_fd, &one, sizeof(one));
+        (void)written; /* where it fails, the fd is readable already */
+    }
+    errno = error;
+}
+
+/* A source, for its fd. */
+static unsigned poll_signals(void *arg)
+{
+    (void)arg;
+    return interrupted != 0;
 }
 
 /* Without SA_RESTART: a signal ends the exchange's waits, too. */
@@ -61,11 +85,11 @@ static bool meet_peer(program_t *p, uint64_t *run_p)
     };
     exchange_side_t own;
     exchange_side_t peer;
-    transport_address(p->transport, own.address);
-    if (getrandom(&own.nonce, sizeof(own.nonce), 0) !=
-        (ssize_t)sizeof(own.nonce)) {
-        own.nonce = lawn_get_time();
+    if (p->options.cm) {
+        return transport_meet(p->transport, &exchange, run_p);
     }
+    transport_address(p->transport, own.address);
+    own.nonce = exchange_nonce();
     bool met = exchange_open(&exchange) &&
                exchange_swap(&exchange, &own, &peer) &&
                transport_connect(p->transport, peer.address) &&
@@ -94,6 +118,7 @@ static bool make_session(program_t *p, uint64_t run)
         .iters = options->iters,
         .size = options->size,
         .window = transport_window(p->transport),
+        .idle = options->idle,
         .run = run,
         .drop = options->drop,
         /* The two sides are to lose different datagrams. */
@@ -114,39 +139,95 @@ static bool make_session(program_t *p, uint64_t run)
     return transport_attach(p->transport, p->engine, p->session);
 }
 
-/* A source that wakes nobody is polled; one that does has been asked to before
- * the engine looks, so that what comes in between is not missed. */
-static void sleep_until_needed(const program_t *p)
+static bool make_wakeable(program_t *p)
 {
-    lawn_time_t left = p->deadline - lawn_engine_now(p->engine);
-    if (transport_arm(p->transport)) {
-        lawn_engine_wait(p->engine, left);
+    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd < 0 || lawn_engine_add(p->engine, poll_signals, NULL, wake_fd,
+                                       NULL) != LAWN_OK) {
+        complain("cannot sleep: %s", strerror(errno));
+        return false;
     }
+    return true;
+}
+
+static double cpu_sec(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* What is there to be sent is sent first. A source that wakes nobody is polled;
+ * one that does has been asked to before the engine looks, so that what comes
+ * in between is not missed. */
+static void sleep_until_needed(program_t *p)
+{
+    lawn_time_t now = lawn_engine_now(p->engine);
+    if (now >= p->deadline || session_can_send(p->session) ||
+        !transport_arm(p->transport)) {
+        return;
+    }
+    ++p->slept.sleeps;
+    p->is_awakened = lawn_engine_wait(p->engine, p->deadline - now) == LAWN_OK;
+}
+
+/* One pass, and then sleep if it found nothing to do. */
+static void progress_or_sleep(program_t *p)
+{
+    bool is_idle = lawn_engine_progress(p->engine) == 0;
+    if (!p->options.events) {
+        return;
+    }
+    p->slept.spurious += is_idle && p->is_awakened && !interrupted;
+    p->is_awakened = false;
+    if (is_idle) {
+        sleep_until_needed(p);
+    }
+}
+
+/* Figures since the session was started at `started`, having used `cpu`. */
+static void note_sleep(const program_t *p, lawn_time_t started, double cpu,
+                       summary_sleep_t *slept)
+{
+    slept->sleeps = p->slept.sleeps;
+    slept->spurious = p->slept.spurious;
+    slept->cpu_sec = cpu_sec() - cpu;
+    slept->elapsed = lawn_get_time() - started;
 }
 
 static int run(program_t *p)
 {
+    lawn_time_t started = lawn_get_time();
     lawn_status_t status = session_start(p->session, p->engine);
     if (status != LAWN_OK) {
         complain("cannot open connections: %s", lawn_status_string(status));
         return EXIT_FAILED;
     }
-    lawn_time_t started = lawn_engine_now(p->engine);
+    double cpu = cpu_sec();
+    bool is_idle = p->options.idle != 0;
     while (!session_is_over(p->session) &&
            !transport_has_failed(p->transport) && !interrupted &&
            lawn_engine_now(p->engine) < p->deadline) {
-        if (lawn_engine_progress(p->engine) == 0 && p->options.events) {
-            sleep_until_needed(p);
+        progress_or_sleep(p);
+        if (is_idle &&
+            lawn_engine_now(p->engine) - started >= p->options.idle) {
+            is_idle = false;
+            note_sleep(p, started, cpu, &p->slept_idle);
         }
     }
+    note_sleep(p, started, cpu, &p->slept);
     if (transport_has_failed(p->transport)) {
         session_fail(p->session);
     }
+    bool was_idle = p->options.idle != 0 && !is_idle;
     summary_t summary = {
         .mode = transport_mode(p->transport),
         .session = p->session,
         .engine = p->engine,
-        .elapsed = lawn_engine_now(p->engine) - started,
+        .elapsed = p->slept.elapsed,
+        .slept = p->options.events ? &p->slept : NULL,
+        .slept_idle = p->options.events && was_idle ? &p->slept_idle : NULL,
     };
     summary_print(&summary);
     if (session_is_violated(p->session)) {
@@ -162,7 +243,8 @@ static int set_up_and_run(program_t *p)
 {
     uint64_t number;
     p->transport = transport_open(&p->options);
-    if (!p->transport || !meet_peer(p, &number) || !make_session(p, number)) {
+    if (!p->transport || !meet_peer(p, &number) || !make_session(p, number) ||
+        (p->options.events && !make_wakeable(p))) {
         return lawn_get_time() >= p->deadline ? EXIT_TIMEOUT : EXIT_FAILED;
     }
     if (!p->options.quiet) {
@@ -194,6 +276,9 @@ int main(int argc, char **argv)
     session_destroy(p->session);
     transport_close(p->transport);
     lawn_engine_destroy(p->engine);
+    if (wake_fd >= 0) {
+        close(wake_fd);
+    }
     if (result == EXIT_TIMEOUT && !interrupted) {
         complain("not done within --timeout");
     }

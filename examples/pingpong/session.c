@@ -76,6 +76,7 @@ lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
     s->engine = engine;
     s->state = SESSION_RUNNING;
     lawn_timer_init(&s->linger, linger_expired);
+    lawn_timer_init(&s->idle, NULL); /* it has run: that says it all */
     for (uint32_t i = 0; i < s->config.connections; ++i) {
         lawn_status_t status = open_connection(s, &s->connections[i]);
         if (status != LAWN_OK) {
@@ -85,6 +86,9 @@ lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
     }
     for (uint32_t i = 0; i < s->config.connections; ++i) {
         session_request_next(s, &s->connections[i]);
+    }
+    if (s->config.is_client && s->config.idle) {
+        lawn_engine_start(engine, &s->idle, s->config.idle);
     }
     return LAWN_OK;
 }
@@ -99,6 +103,7 @@ void session_end(session_t *s)
         session_close_connection(&s->connections[i]);
     }
     lawn_engine_stop(s->engine, &s->linger);
+    lawn_engine_stop(s->engine, &s->idle);
 }
 
 void session_destroy(session_t *s)

@@ -60,6 +60,9 @@ typedef struct {
     /* Most messages of the client's that are unacknowledged at a time, over
      * all connections; 0: no limit. Keep it below the peer's receive queue. */
     uint32_t window;
+    /* For as long, the connections are there and the client sends nothing of
+     * its own accord but probes. */
+    lawn_time_t idle;
     uint64_t run; /* both sides' common number for this run */
     double drop;  /* share of own sends lost on purpose, 0 <= drop < 1 */
     uint64_t seed;
@@ -119,6 +122,9 @@ void session_count_foreign(session_t *session);
 /* Sends what there is to send, some of it at a time. To be called in every
  * pass, when all that has come was received. */
 void session_flush(session_t *session);
+
+/* Another session_flush() would send more at once: no time to sleep. */
+bool session_can_send(const session_t *session);
 
 /* The transport has failed for good: every connection still open is dead. */
 void session_fail(session_t *session);

@@ -86,6 +86,7 @@ struct session {
     uint32_t fresh_count;
     uint64_t random;
     lawn_timer_t linger;
+    lawn_timer_t idle; /* while it runs, nothing fresh is sent */
     lawn_time_t burst_pass;
     uint32_t burst;
     uint32_t resume_epoch;

@@ -187,8 +187,9 @@ static bool is_its_turn(const session_t *s, const connection_t *c)
 
 static bool window_is_open(const session_t *s)
 {
-    return !s->config.is_client || s->config.window == 0 ||
-           s->outstanding < s->config.window;
+    return !s->config.is_client ||
+           ((s->config.idle == 0 || !lawn_timer_is_active(&s->idle)) &&
+            (s->config.window == 0 || s->outstanding < s->config.window));
 }
 
 static void flush_urgent(session_t *s, unsigned *budget)
@@ -228,6 +229,12 @@ void session_flush(session_t *s)
     unsigned budget = FLUSH_BUDGET;
     flush_urgent(s, &budget);
     flush_fresh(s, &budget);
+}
+
+bool session_can_send(const session_t *s)
+{
+    bool has_more = s->urgent.head || (s->fresh.head && window_is_open(s));
+    return has_more && s->sender.buffer(s->sender.arg) != NULL;
 }
 
 void session_request(session_t *s, connection_t *c, unsigned want)

@@ -86,6 +86,22 @@ static void print_times(const session_stats_t *stats,
     seconds("worst stall", engine->worst_stall);
 }
 
+static void print_sleep(const summary_sleep_t *slept, const char *when)
+{
+    char name[32];
+    if (!slept) {
+        return;
+    }
+    snprintf(name, sizeof(name), "%ssleeps", when);
+    count(name, slept->sleeps);
+    snprintf(name, sizeof(name), "%sspurious wake-ups", when);
+    count(name, slept->spurious);
+    double elapsed = lawn_time_to_sec(slept->elapsed);
+    snprintf(name, sizeof(name), "%scpu time", when);
+    line(name, "%.3f s, %.2f %% of %.3f s", slept->cpu_sec,
+         elapsed > 0 ? 100 * slept->cpu_sec / elapsed : 0, elapsed);
+}
+
 void summary_print(const summary_t *summary)
 {
     const session_config_t *config = session_config(summary->session);
@@ -115,5 +131,7 @@ void summary_print(const summary_t *summary)
          config->connections);
     print_deaths(stats, &config->timers);
     count("timers fired", engine.fired);
+    print_sleep(summary->slept, "");
+    print_sleep(summary->slept_idle, "idle ");
     seconds("elapsed", summary->elapsed);
 }

@@ -9,11 +9,21 @@
 
 #include "session.h"
 
+/* What a program that sleeps has to show for it, over some time. */
+typedef struct {
+    uint64_t sleeps;
+    uint64_t spurious; /* wake-ups that found nothing to do */
+    double cpu_sec;    /* of the whole process, kernel included */
+    lawn_time_t elapsed;
+} summary_sleep_t;
+
 typedef struct {
     const char *mode; /* "ud", ... */
     const session_t *session;
     const lawn_engine_t *engine;
     lawn_time_t elapsed;
+    const summary_sleep_t *slept;      /* NULL: has not tried to */
+    const summary_sleep_t *slept_idle; /* until messages flowed; or NULL */
 } summary_t;
 
 /* Prints to stdout. */

@@ -33,6 +33,13 @@ const char *transport_mode(const transport_t *t);
 void transport_address(const transport_t *t, uint8_t *address);
 bool transport_connect(transport_t *t, const uint8_t *peer);
 
+/* Meets the peer without the exchange, whose deadline and interruption hold,
+ * and connects to it; *run_p is both sides' number for this run. False as
+ * transport_connect(), or when given up. Only of the transport that --cm is an
+ * option of; others need not define it. */
+__attribute__((weak)) bool transport_meet(transport_t *t, exchange_t *exchange,
+                                          uint64_t *run_p);
+
 /* What session_create() wants: how to send, and session_config_t.window. */
 session_sender_t transport_sender(transport_t *t);
 uint32_t transport_window(const transport_t *t);
@@ -43,8 +50,8 @@ bool transport_attach(transport_t *t, lawn_engine_t *engine,
                       session_t *session);
 
 /* Before sleeping on the engine's fd: asks the transport to make the fd of its
- * source readable when something comes. False: something has come already, or
- * cannot wake anybody; poll instead. */
+ * source readable when something comes. False: something may have come already,
+ * or cannot wake anybody; poll once more first. */
 bool transport_arm(transport_t *t);
 
 /* The connection to the peer is lost for good. */

@@ -1,14 +1,14 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The data path, and where Lawn meets it. The engine calls poll_cq() once per
- * pass, before it expires timers, and twice after a stall. poll_cq() drains
- * the completion queue: a process that slept for seconds finds all the ACKs
- * that came meanwhile, and each stops its timer, before any timer may conclude
- * that they did not come. Taking a fixed number of completions per pass would
- * not do.
+ * The data path, and where Lawn meets it. The engine calls verbs_progress()
+ * once per pass, by a source of verbs_sources.c, before it expires timers, and
+ * twice after a stall. It drains the completion queue: a process that slept for
+ * seconds finds all the ACKs that came meanwhile, and each stops its timer,
+ * before any timer may conclude that they did not come. Taking a fixed number
+ * of completions per pass would not do.
  *
- * Then poll_cq() lets the session send. Sends never wait: when the send queue
+ * Then the session sends. Sends never wait: when the send queue
  * is full, buffer() says so, and the session tries again in the next pass.
  * Only one send in a quarter of the queue is signaled, and its completion
  * frees all before it.
@@ -16,18 +16,14 @@
 #include "verbs_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
-/* How often the kernel is asked for asynchronous events: it takes a system
- * call, and none of them is news that milliseconds matter for. */
-#define EVENT_PERIOD_MS 10
 #define RECOVERY_PERIOD_MS 100
 
 /* The queue pair is in error. UD needs no peer to come back, and has lost no
  * more than datagrams, which the retransmit timers repair; RC has lost its
  * connection. */
-static void queue_pair_failed(transport_t *v, const char *what, const char *why)
+void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why)
 {
     if (v->broken || v->failed) {
         return;
@@ -83,7 +79,7 @@ static void send_datagram(void *arg, size_t length)
     }
     int error = ibv_post_send(v->qp, &wr, &bad);
     if (error) {
-        queue_pair_failed(v, "post send", strerror(error));
+        verbs_queue_pair_failed(v, "post send", strerror(error));
     }
 }
 
@@ -118,8 +114,8 @@ static void completed(transport_t *v, const struct ibv_wc *wc)
 {
     bool is_send = (wc->wr_id & SEND_BIT) != 0;
     if (wc->status != IBV_WC_SUCCESS) {
-        queue_pair_failed(v, is_send ? "send" : "receive",
-                          ibv_wc_status_str(wc->status));
+        verbs_queue_pair_failed(v, is_send ? "send" : "receive",
+                                ibv_wc_status_str(wc->status));
     } else if (is_send) {
         v->sends_completed = wc->wr_id & ~SEND_BIT;
     } else {
@@ -128,11 +124,10 @@ static void completed(transport_t *v, const struct ibv_wc *wc)
     }
 }
 
-/* A source of the engine. At most one queue's worth of completions, so that a
+/* At most one queue's worth of completions, so that a
  * fast peer cannot keep a pass from ending. */
-static unsigned poll_cq(void *arg)
+unsigned verbs_progress(transport_t *v)
 {
-    transport_t *v = arg;
     struct ibv_wc wc[BATCH];
     unsigned total = 0;
     int taken;
@@ -142,7 +137,7 @@ static unsigned poll_cq(void *arg)
             completed(v, &wc[i]);
         }
         if (!v->broken && !v->failed && !verbs_post_returned(v)) {
-            queue_pair_failed(v, "post receive", strerror(errno));
+            verbs_queue_pair_failed(v, "post receive", strerror(errno));
         }
         v->returned = 0;
         total += taken > 0 ? (unsigned)taken : 0;
@@ -153,7 +148,7 @@ static unsigned poll_cq(void *arg)
 
 /* Brings a UD queue pair back from its error. Completions of its former life
  * are thrown away first: their slots are posted anew. */
-static void recover(lawn_timer_t *timer, lawn_time_t now)
+void verbs_recover(lawn_timer_t *timer, lawn_time_t now)
 {
     transport_t *v =
         (transport_t *)((char *)timer - offsetof(transport_t, recovery));
@@ -171,59 +166,4 @@ static void recover(lawn_timer_t *timer, lawn_time_t now)
     v->sends_posted = 0;
     v->sends_completed = 0;
     v->broken = false;
-}
-
-/* A source of the engine, too. Its fd would wake a program that sleeps on
- * lawn_engine_fd(); one that polls goes by the engine's time, and reads no
- * clock for that. */
-static unsigned poll_events(void *arg)
-{
-    transport_t *v = arg;
-    lawn_time_t now = lawn_engine_now(v->engine);
-    if (now < v->events_due) {
-        return 0;
-    }
-    v->events_due = now + lawn_time_from_msec(EVENT_PERIOD_MS);
-    unsigned total = 0;
-    struct ibv_async_event event;
-    while (ibv_get_async_event(v->context, &event) == 0) {
-        ++total;
-        if (event.event_type == IBV_EVENT_DEVICE_FATAL) {
-            v->failed = true;
-        }
-        if (event.event_type != IBV_EVENT_COMM_EST) {
-            complain("asynchronous event: %s",
-                     ibv_event_type_str(event.event_type));
-        }
-        ibv_ack_async_event(&event);
-    }
-    return total;
-}
-
-bool transport_attach(transport_t *v, lawn_engine_t *engine, session_t *session)
-{
-    v->engine = engine;
-    v->session = session;
-    lawn_timer_init(&v->recovery, recover);
-    int fd = v->context->async_fd;
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        lawn_engine_add(engine, poll_cq, v, -1, &v->cq_source) != LAWN_OK ||
-        lawn_engine_add(engine, poll_events, v, fd, &v->event_source) !=
-            LAWN_OK) {
-        complain("cannot poll the device: %s", strerror(errno));
-        return false;
-    }
-    return true;
-}
-
-bool transport_arm(transport_t *v)
-{
-    (void)v;
-    return false;
-}
-
-bool transport_has_failed(const transport_t *v)
-{
-    return v->failed;
 }

@@ -3,7 +3,8 @@
  *
  * What the parts of the verbs transport share: verbs_open.c sets up,
  * verbs_qp.c moves the queue pair through its states, verbs.c is the data
- * path.
+ * path, verbs_sources.c what the engine polls and sleeps on. verbs_cm.h has the
+ * parts of --cm.
  */
 #ifndef PINGPONG_VERBS_INTERNAL_H
 #define PINGPONG_VERBS_INTERNAL_H
@@ -25,14 +26,21 @@
  * valid in one that failed. The rest of a send's wr_id counts sends. */
 #define SEND_BIT ((uint64_t)1 << 63)
 
+typedef struct verbs_cm verbs_cm_t;
+
 struct transport {
     const options_t *options;
     bool is_ud;
     char name[96];
+    verbs_cm_t *cm;     /* NULL: without */
+    const char *device; /* NULL: any */
+    uint32_t ib_port;
+    uint32_t gid_index;
     struct ibv_context *context;
     struct ibv_port_attr port;
     union ibv_gid gid;
     struct ibv_pd *pd;
+    struct ibv_comp_channel *channel; /* of the CQ; NULL: it is polled */
     struct ibv_cq *cq;
     struct ibv_mr *mr;
     struct ibv_qp *qp;
@@ -59,8 +67,11 @@ struct transport {
     lawn_engine_t *engine;
     lawn_source_t *cq_source;
     lawn_source_t *event_source;
+    lawn_source_t *cm_source;
     session_t *session;
+    bool is_armed; /* the CQ's next completion makes the channel readable */
     lawn_time_t events_due;
+    lawn_time_t cm_due;
     lawn_timer_t recovery; /* UD: of a queue pair in error */
     bool broken;           /* in error, and perhaps to be recovered */
     bool complained;
@@ -77,10 +88,37 @@ static inline uint8_t *send_slot(const transport_t *v, uint64_t slot)
     return v->memory + v->recv_depth * v->recv_stride + slot * v->send_stride;
 }
 
+/* Opens the device that v->device and its fellows name, and makes all queues.
+ */
+bool verbs_open_queues(transport_t *v);
+
+/* The lower half of poll_cq(): takes what has completed, then sends. */
+unsigned verbs_progress(transport_t *v);
+
+/* The queue pair is in error. */
+void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why);
+
+/* A timer's: brings a UD queue pair back from its error. */
+void verbs_recover(lawn_timer_t *timer, lawn_time_t now);
+
+/* Meeting by rdma_cm. Without librdmacm, open complains and the others have
+ * nothing to do. `cm` may be NULL where a transport_t is closed half open. */
+bool verbs_cm_open(transport_t *v);
+void verbs_cm_close(transport_t *v);
+/* Finds the GID index of the address that the connection manager has chosen. */
+bool verbs_cm_find_gid(transport_t *v);
+/* Readable when verbs_cm_poll() has something to do: it takes the channel's
+ * events and returns how many. */
+int verbs_cm_fd(const transport_t *v);
+unsigned verbs_cm_poll(transport_t *v);
+
 /* Moves the queue pair on; errno tells why it failed. */
 bool verbs_qp_init(transport_t *v);
 bool verbs_qp_reset(transport_t *v);
 bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer);
+/* The same for RC with attributes that rdma_cm has filled in, state included,
+ * and in which the constants of verbs_qp.c replace its own. */
+bool verbs_qp_follow(transport_t *v, struct ibv_qp_attr *attr, int mask);
 
 /* Hands a receive slot back; it is posted with the rest of its batch. */
 void verbs_return_slot(transport_t *v, uint64_t slot);

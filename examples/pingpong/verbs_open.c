@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,6 @@ static void complain_no_device(struct ibv_device **list, const char *wanted)
 static bool open_device(transport_t *v)
 {
     int count = 0;
-    const options_t *options = v->options;
     struct ibv_device **list = ibv_get_device_list(&count);
     if (!list || count == 0) {
         complain("no RDMA devices found");
@@ -58,25 +58,22 @@ static bool open_device(transport_t *v)
     bool seen = false;
     for (int i = 0; list[i] && !v->context; ++i) {
         const char *name = ibv_get_device_name(list[i]);
-        if (options->device && strcmp(options->device, name) != 0) {
+        if (v->device && strcmp(v->device, name) != 0) {
             continue;
         }
         seen = true;
         v->context = ibv_open_device(list[i]);
-        if (v->context &&
-            !port_is_active(v->context, options->ib_port, &v->port)) {
+        if (v->context && !port_is_active(v->context, v->ib_port, &v->port)) {
             ibv_close_device(v->context);
             v->context = NULL;
         }
     }
     if (!seen) {
-        complain_no_device(list, options->device);
-    } else if (!v->context && options->device) {
-        complain("%s has no active port %u", options->device,
-                 (unsigned)options->ib_port);
+        complain_no_device(list, v->device);
+    } else if (!v->context && v->device) {
+        complain("%s has no active port %u", v->device, (unsigned)v->ib_port);
     } else if (!v->context) {
-        complain("no RDMA device has an active port %u",
-                 (unsigned)options->ib_port);
+        complain("no RDMA device has an active port %u", (unsigned)v->ib_port);
     }
     ibv_free_device_list(list);
     return v->context != NULL;
@@ -85,15 +82,15 @@ static bool open_device(transport_t *v)
 static bool find_gid(transport_t *v)
 {
     static const union ibv_gid empty;
-    unsigned index = v->options->gid_index;
+    unsigned index = v->gid_index;
     const char *device = ibv_get_device_name(v->context->device);
     if (index >= (unsigned)v->port.gid_tbl_len) {
         complain("--gid-index %u: %s has GIDs 0 to %d", index, device,
                  v->port.gid_tbl_len - 1);
         return false;
     }
-    if (ibv_query_gid(v->context, (uint8_t)v->options->ib_port, (int)index,
-                      &v->gid) != 0 ||
+    if (ibv_query_gid(v->context, (uint8_t)v->ib_port, (int)index, &v->gid) !=
+            0 ||
         memcmp(&v->gid, &empty, sizeof(empty)) == 0) {
         complain("--gid-index %u: %s has no GID there", index, device);
         return false;
@@ -101,7 +98,7 @@ static bool find_gid(transport_t *v)
     char text[INET6_ADDRSTRLEN];
     inet_ntop(AF_INET6, v->gid.raw, text, sizeof(text));
     snprintf(v->name, sizeof(v->name), "%.20s, port %u, GID %s", device,
-             (unsigned)v->options->ib_port, text);
+             (unsigned)v->ib_port, text);
     return true;
 }
 
@@ -152,6 +149,18 @@ static bool make_memory(transport_t *v)
     return true;
 }
 
+/* Whoever finds the channel empty shall not wait at it. */
+static bool make_channel(transport_t *v)
+{
+    v->channel = ibv_create_comp_channel(v->context);
+    int flags = v->channel ? fcntl(v->channel->fd, F_GETFL) : -1;
+    if (flags < 0 || fcntl(v->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+        complain("cannot create a completion channel: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 static bool make_queues(transport_t *v)
 {
     struct ibv_device_attr device;
@@ -171,8 +180,11 @@ static bool make_queues(transport_t *v)
     if (!make_memory(v)) {
         return false;
     }
+    if (v->options->events && !make_channel(v)) {
+        return false;
+    }
     v->cq = ibv_create_cq(v->context, (int)(v->recv_depth + v->send_depth),
-                          NULL, NULL, 0);
+                          NULL, v->channel, 0);
     if (!v->cq) {
         complain("cannot create a completion queue: %s", strerror(errno));
         return false;
@@ -199,6 +211,14 @@ static bool make_queues(transport_t *v)
     return true;
 }
 
+bool verbs_open_queues(transport_t *v)
+{
+    return open_device(v) && (!v->cm || verbs_cm_find_gid(v)) && find_gid(v) &&
+           make_queues(v);
+}
+
+/* With --cm, it is the connection manager that finds the device, when the two
+ * sides meet. */
 transport_t *transport_open(const options_t *options)
 {
     transport_t *v = calloc(1, sizeof(*v));
@@ -208,11 +228,14 @@ transport_t *transport_open(const options_t *options)
     }
     v->options = options;
     v->is_ud = !options->is_rc;
+    v->device = options->device;
+    v->ib_port = options->ib_port;
+    v->gid_index = options->gid_index;
     if (getrandom(&v->psn, sizeof(v->psn), 0) != (ssize_t)sizeof(v->psn)) {
         v->psn = (uint32_t)lawn_get_time();
     }
     v->psn &= 0xffffff;
-    if (!open_device(v) || !find_gid(v) || !make_queues(v)) {
+    if (options->cm ? !verbs_cm_open(v) : !verbs_open_queues(v)) {
         transport_close(v);
         return NULL;
     }
@@ -232,6 +255,10 @@ void transport_close(transport_t *v)
     if (v->event_source) {
         lawn_engine_remove(v->engine, v->event_source);
     }
+    if (v->cm_source) {
+        lawn_engine_remove(v->engine, v->cm_source);
+    }
+    verbs_cm_close(v);
     if (v->ah) {
         ibv_destroy_ah(v->ah);
     }
@@ -240,6 +267,9 @@ void transport_close(transport_t *v)
     }
     if (v->cq) {
         ibv_destroy_cq(v->cq);
+    }
+    if (v->channel) {
+        ibv_destroy_comp_channel(v->channel);
     }
     if (v->mr) {
         ibv_dereg_mr(v->mr);
@@ -302,10 +332,10 @@ bool transport_connect(transport_t *v, const uint8_t *peer)
     struct ibv_ah_attr attr;
     memset(&attr, 0, sizeof(attr));
     attr.dlid = wire_get16(peer + 12);
-    attr.port_num = (uint8_t)v->options->ib_port;
+    attr.port_num = (uint8_t)v->ib_port;
     attr.is_global = 1; /* RoCE knows nothing else */
     memcpy(attr.grh.dgid.raw, peer + 16, sizeof(attr.grh.dgid.raw));
-    attr.grh.sgid_index = (uint8_t)v->options->gid_index;
+    attr.grh.sgid_index = (uint8_t)v->gid_index;
     attr.grh.hop_limit = 64;
     if (v->is_ud) {
         v->ah = ibv_create_ah(v->pd, &attr);

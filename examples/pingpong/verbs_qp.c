@@ -33,7 +33,7 @@ bool verbs_qp_init(transport_t *v)
     struct ibv_qp_attr attr;
     memset(&attr, 0, sizeof(attr));
     attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = (uint8_t)v->options->ib_port;
+    attr.port_num = (uint8_t)v->ib_port;
     int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     if (v->is_ud) {
         attr.qkey = VERBS_UD_QKEY;
@@ -85,6 +85,20 @@ bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer)
                 IBV_QP_MAX_QP_RD_ATOMIC;
     }
     return modify(v, &attr, mask);
+}
+
+bool verbs_qp_follow(transport_t *v, struct ibv_qp_attr *attr, int mask)
+{
+    if (attr->qp_state == IBV_QPS_RTR) {
+        attr->min_rnr_timer = RC_MIN_RNR_TIMER;
+        mask |= IBV_QP_MIN_RNR_TIMER;
+    } else {
+        attr->timeout = RC_TIMEOUT;
+        attr->retry_cnt = RC_RETRIES;
+        attr->rnr_retry = RC_RNR_RETRIES;
+        mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+    }
+    return modify(v, attr, mask);
 }
 
 void verbs_return_slot(transport_t *v, uint64_t slot)

@@ -1,127 +1,14 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The ping-pong over two SoftRoCE devices, rxe0 on veth v0 and rxe1 on v1, as
-// ci/softroce provides them; LAWN_PINGPONG names the program. The server is on
-// rxe1, the client on rxe0. Outcomes are asserted, and times only where they
-// are promised: never early, and within the bound that the program's own
-// clock is measured against.
+// The ping-pong, polling: over lossy wires, past stalls, after deaths.
 
 #include "foreign_sender.h"
-#include "pingpong_process.h"
-
-#include <gtest/gtest.h>
-
-#include <signal.h>
-#include <unistd.h>
-
-#include <memory>
-#include <stdexcept>
-#include <string>
+#include "softroce_fixture.h"
 
 namespace
 {
 
-using e2e::Arguments;
-using e2e::Process;
-using e2e::shell;
-
-constexpr int gave_up = 1;
-constexpr int bad_usage = 2;
-constexpr int peer_dead = 3;
-
-const char *const connections = "1000";
-const char *const iters = "20";
-constexpr double messages = 1000.0 * 20;
-
-// Where a fifth is lost each way, a probe in three brings no answer: with few
-// probes, some of a thousand connections would be taken for dead.
-const Arguments patient = {"--keepalive", "2s,200ms,20"};
-
-Arguments operator+(Arguments a, const Arguments &b)
-{
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
-
-class SoftRoce : public testing::Test
-{
-protected:
-    ~SoftRoce() override
-    {
-        if (has_netem_) {
-            shell("tc qdisc del dev v0 root");
-            shell("tc qdisc del dev v1 root");
-        }
-    }
-
-    // Ends the test if not: nothing after it would make sense.
-    static void expect_within_a_minute(Process &process, const char *text)
-    {
-        if (!process.wait_for(text)) {
-            throw std::runtime_error(std::string("no \"") + text +
-                                     "\" in: " + process.output());
-        }
-    }
-
-    // Each test has a TCP port of its own: the last one's may linger.
-    void run(const Arguments &options)
-    {
-        static int port = 7500;
-        const Arguments all =
-            options + Arguments{"--port", std::to_string(++port)};
-        server_ =
-            std::make_unique<Process>(Arguments{"--device", "rxe1"} + all);
-        expect_within_a_minute(*server_, "waiting for a client");
-        client_ = std::make_unique<Process>(Arguments{"--device", "rxe0"} +
-                                            all + Arguments{"127.0.0.1"});
-    }
-
-    void wait_until_under_way()
-    {
-        expect_within_a_minute(*client_, "connected:");
-        expect_within_a_minute(*server_, "connected:");
-        // They have met; now wait for messages to flow.
-        const uint64_t before = e2e::received_packets("rxe0");
-        for (int msec = 0; e2e::received_packets("rxe0") < before + 100;
-             ++msec) {
-            if (msec == 60'000) {
-                throw std::runtime_error("no messages flow");
-            }
-            usleep(1000);
-        }
-    }
-
-    // Spoils both directions of the wire, below RDMA.
-    void netem(const std::string &how)
-    {
-        has_netem_ = true;
-        shell("tc qdisc add dev v0 root netem limit 100000 " + how);
-        shell("tc qdisc add dev v1 root netem limit 100000 " + how);
-    }
-
-    static void expect_all_delivered(const Process &process, double count)
-    {
-        EXPECT_EQ(process.number("delivered"), count);
-        EXPECT_NE(process.summary("delivered").find("in order, exactly once"),
-                  std::string::npos);
-        EXPECT_EQ(process.number("early firings"), 0);
-        EXPECT_EQ(process.number("dead connections"), 0);
-    }
-
-    void expect_both_succeed(double count = messages)
-    {
-        EXPECT_EQ(client_->wait(), 0);
-        EXPECT_EQ(server_->wait(), 0);
-        expect_all_delivered(*client_, count);
-        expect_all_delivered(*server_, count);
-    }
-
-    std::unique_ptr<Process> server_;
-    std::unique_ptr<Process> client_;
-
-private:
-    bool has_netem_ = false;
-};
+using namespace e2e;
 
 class SoftRoceLoss : public SoftRoce,
                      public testing::WithParamInterface<const char *>
@@ -187,20 +74,12 @@ TEST_F(SoftRoce, OwnStallKillsNobody)
 
 TEST_F(SoftRoce, DeathOfThePeerIsFoundByEveryConnection)
 {
-    run({"--connections", connections, "--iters", "1000000", "--keepalive",
-         "1s,200ms,3", "--keepalive-jitter", "500ms", "--peer-timeout", "60s"});
+    run(Arguments{"--connections", connections, "--iters", "1000000"} +
+        lively_);
     wait_until_under_way();
     sleep(1);
     server_->signal(SIGKILL);
-    EXPECT_EQ(client_->wait(), peer_dead);
-    EXPECT_EQ(client_->number("dead connections"), 1000);
-    EXPECT_EQ(client_->number("early firings"), 0);
-    EXPECT_EQ(client_->number("dead by keepalive"), 1000);
-    // idle 1 s + interval 200 ms x 3 probes + jitter 500 ms, and the wait for
-    // the poll that saw each of the four.
-    EXPECT_GE(client_->number("death found min"), 1.6);
-    EXPECT_LE(client_->number("death found max"),
-              2.1 + 4 * client_->number("lateness max") / 1000);
+    expect_all_found_dead_by_keepalive(1000);
 }
 
 TEST_F(SoftRoce, RcPingPong)
@@ -287,22 +166,6 @@ TEST_F(SoftRoce, ForeignDatagramsAreCountedAndIgnored)
     expect_both_succeed(100 * 300);
     EXPECT_GT(server_->number("foreign ignored"), 0);
 }
-
-class SoftRoceRefusal : public SoftRoce
-{
-protected:
-    static void expect_refused(const Arguments &arguments, int status,
-                               const std::string &because)
-    {
-        Process process(arguments);
-        EXPECT_EQ(process.wait(30), status);
-        const std::string output = process.output();
-        EXPECT_EQ(output.rfind("pingpong_verbs: ", 0), 0U) << output;
-        EXPECT_NE(output.find(because), std::string::npos) << output;
-        EXPECT_EQ(output.find('\n'), output.size() - 1)
-            << "one line: " << output;
-    }
-};
 
 TEST_F(SoftRoceRefusal, OfBadArguments)
 {
