@@ -38,7 +38,8 @@ constexpr uint64_t nsec_per_sec = 1000000000;
 // what the kernel takes: it wakes, finds nothing due, and sleeps again.
 constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 
-// Timers moved at a time to find out when to wake: some 10 us.
+// Timers moved at a time to find out when to wake: some 10 us, as much as the
+// system calls of going to sleep.
 constexpr unsigned settle_moves = 256;
 
 lawn_status_t add_fd(int epoll_fd, int fd, Event event)
@@ -84,12 +85,10 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
                : longest_nsec;
 }
 
-// BUSY when there is work, also that of finding out when to wake: sources are
-// to be polled in between. `expired_p`: the timerfd has run out.
+// BUSY when there is work. `expired_p`: the timerfd has run out.
 lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
 {
-    if (!lawn_settle(engine->lawn, settle_moves) ||
-        lawn_next(engine->lawn) <= now) {
+    if (lawn_next(engine->lawn) <= now) {
         return LAWN_ERR_BUSY;
     }
     if (open_sleep(engine) != LAWN_OK) {
@@ -109,6 +108,20 @@ lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
         *expired_p = true;
     }
     return LAWN_OK;
+}
+
+// The same, having found out when exactly to wake; a source that has work
+// meanwhile does not wait for long.
+lawn_status_t look_and_settle(lawn_engine_t *engine, lawn_time_t now,
+                              bool *expired_p)
+{
+    for (;;) {
+        const bool is_settled = lawn_settle(engine->lawn, settle_moves);
+        const lawn_status_t status = look(engine, now, expired_p);
+        if (is_settled || status != LAWN_OK) {
+            return status;
+        }
+    }
 }
 
 lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
@@ -185,7 +198,7 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
     }
     const lawn_time_t now = read_clock(engine);
     bool expired;
-    const lawn_status_t status = look(engine, now, &expired);
+    const lawn_status_t status = look_and_settle(engine, now, &expired);
     return status == LAWN_OK
                ? set_timer(engine, now, lawn_next(engine->lawn), expired)
                : status;
@@ -205,7 +218,7 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
     const lawn_time_t limit = add_saturating(now, max_wait);
     for (;;) {
         bool expired;
-        lawn_status_t status = look(engine, now, &expired);
+        lawn_status_t status = look_and_settle(engine, now, &expired);
         if (status != LAWN_OK) {
             return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }

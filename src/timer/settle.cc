@@ -53,7 +53,7 @@ using namespace lawn;
 bool lawn_settle(lawn_t *handle, unsigned max_moves)
 {
     Lawn *const lawn = impl_of(handle);
-    if (lawn->busy || find_next(lawn) <= lawn->now) {
+    if (lawn->busy || lawn_next(lawn) <= lawn->now) {
         return false;
     }
     unsigned moves = max_moves ? max_moves : UINT_MAX;

@@ -142,7 +142,7 @@ TEST_F(SoftRoceEvents, ASignalEndsTheSleep)
 TEST_F(SoftRoceEvents, TimeoutEndsTheSleep)
 {
     run_sleeping({"--connections", "10", "--iters", "1", "--idle", "1000s",
-                  "--keepalive", "0", "--timeout", "3s"});
+                  "--keepalive", "0", "--timeout", "6s"});
     EXPECT_EQ(client_->wait(30), 5);
     EXPECT_EQ(server_->wait(30), 5);
     EXPECT_GE(client_->number("sleeps"), 1);

@@ -103,6 +103,18 @@ TEST_F(Settle, ReArmingToALittleEarlierIsSeen)
     EXPECT_EQ(lawn_advance(lawn_, long_ttl - 1, 0), 1U);
 }
 
+// The check of a long TTL is rounded down: here it comes before the deadline.
+TEST_F(Settle, HoldsBetweenTheCheckAndTheDeadline)
+{
+    lawn_timer_t &timer = make(1)[0];
+    lawn_timer_start(lawn_, &timer, 0, long_ttl);
+    ASSERT_TRUE(lawn_settle(lawn_, 0));
+    EXPECT_EQ(lawn_advance(lawn_, long_ttl - 1, 0), 0U);
+    EXPECT_TRUE(lawn_settle(lawn_, 1));
+    EXPECT_EQ(lawn_next(lawn_), long_ttl);
+    EXPECT_EQ(lawn_advance(lawn_, long_ttl, 0), 1U);
+}
+
 // More queues than it looks at together, all within one step.
 TEST_F(Settle, IsNeverLateWithManyTtls)
 {
