@@ -48,6 +48,22 @@ TEST_F(Engine, ArmIsBusyWhileThereIsWork)
     EXPECT_FALSE(is_readable(0));
 }
 
+// What was re-armed or paused is looked at now, not in a wake-up for nothing.
+TEST_F(Engine, ArmKnowsTheDeadlineItself)
+{
+    std::vector<lawn_timer_t> timers(3000);
+    for (lawn_timer_t &timer : timers) {
+        lawn_engine_start(engine_, &timer, msec);
+        lawn_engine_start(engine_, &timer, sec);
+    }
+    lawn_timer_pause(lawn_engine_lawn(engine_), &timers[0]);
+    lawn_engine_start(engine_, &timers[1], sec - 1);
+    EXPECT_LE(lawn_engine_next(engine_), start + msec);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(lawn_engine_next(engine_), start + sec - 1);
+    lawn_drain(lawn_engine_lawn(engine_), nullptr);
+}
+
 TEST_F(Engine, ArmedFdWakesAtTheDeadline)
 {
     // The clock stands still; the timerfd does not.
