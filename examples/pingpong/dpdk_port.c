@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The data path, and where Lawn meets it. A DPDK program has a loop on each
+ * lcore that receives a burst, works on it and transmits; poll_port() is one
+ * turn of it, as a source of that lcore's engine. The order is what matters:
+ *
+ *   1. everything that waits is received, burst after burst. On an ACK the
+ *      session calls lawn_conn_on_ack(), which pauses or re-arms the
+ *      retransmit timer: a few stores. No timer may expire before, or a
+ *      program that was away would take ACKs that lie in its receive ring for
+ *      lost;
+ *   2. the session sends what it now has to send, a burst at a time;
+ *   3. poll_port() returns, and the engine expires what is due by the time
+ *      that it read before step 1. There is no rte_timer_manage(), and no
+ *      second reading of the TSC.
+ *
+ * Nothing here waits. Without an mbuf, or with a transmit ring that takes no
+ * more, buffer() says so, and the session tries again in the next pass.
+ */
+#include "dpdk_port_internal.h"
+
+#include "wire.h"
+
+#include <string.h>
+
+/* What the driver does not take stays queued: a ring that is full now is not
+ * in the next pass. */
+static void transmit_queued(port_t *port)
+{
+    uint16_t sent = rte_eth_tx_burst(port->id, 0, port->queue, port->queued);
+    port->queued = (uint16_t)(port->queued - sent);
+    memmove(port->queue, port->queue + sent,
+            port->queued * sizeof(port->queue[0]));
+}
+
+static void *buffer(void *arg)
+{
+    port_t *port = arg;
+    if (port->queued == PORT_BURST) {
+        transmit_queued(port);
+        if (port->queued == PORT_BURST) {
+            return NULL;
+        }
+    }
+    if (!port->room) {
+        port->room = rte_pktmbuf_alloc(port->pool);
+        if (!port->room) {
+            return NULL;
+        }
+    }
+    return rte_pktmbuf_mtod_offset(port->room, uint8_t *, PORT_HEADER_SIZE);
+}
+
+/* From here the mbuf is the driver's, which frees it when it has left. */
+static void send_datagram(void *arg, size_t length)
+{
+    port_t *port = arg;
+    struct rte_mbuf *mbuf = port->room;
+    struct rte_ether_hdr *header =
+        rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *);
+    rte_ether_addr_copy(&port->peer, &header->dst_addr);
+    rte_ether_addr_copy(&port->own, &header->src_addr);
+    header->ether_type = rte_cpu_to_be_16(PORT_ETHER_TYPE);
+    wire_put16((uint8_t *)header + RTE_ETHER_HDR_LEN, (uint32_t)length);
+    mbuf->data_len = (uint16_t)(PORT_HEADER_SIZE + length);
+    mbuf->pkt_len = mbuf->data_len;
+    port->queue[port->queued++] = mbuf;
+    port->room = NULL;
+}
+
+session_sender_t port_sender(port_t *port)
+{
+    session_sender_t sender = {
+        .buffer = buffer,
+        .send = send_datagram,
+        .arg = port,
+        .reliable = false,
+    };
+    return sender;
+}
+
+/* A port takes what anybody sends: broadcasts, other protocols, a kernel's
+ * neighbour discovery. */
+static void received(port_t *port, const struct rte_mbuf *mbuf)
+{
+    const struct rte_ether_hdr *header =
+        rte_pktmbuf_mtod(mbuf, const struct rte_ether_hdr *);
+    const uint8_t *frame = (const uint8_t *)header;
+    if (mbuf->data_len < PORT_HEADER_SIZE ||
+        header->ether_type != rte_cpu_to_be_16(PORT_ETHER_TYPE) ||
+        !rte_is_same_ether_addr(&header->dst_addr, &port->own) ||
+        !rte_is_same_ether_addr(&header->src_addr, &port->peer)) {
+        session_count_foreign(port->session);
+        return;
+    }
+    size_t room = mbuf->data_len - PORT_HEADER_SIZE;
+    size_t length = wire_get16(frame + RTE_ETHER_HDR_LEN);
+    /* What claims more than there is will not pass as a datagram, either. */
+    session_receive(port->session, frame + PORT_HEADER_SIZE,
+                    length < room ? length : room);
+}
+
+/* The source. A burst may be short although more waits, so only an empty one
+ * is the end; and at most a ring's worth, so that a fast peer cannot keep a
+ * pass from ending. */
+static unsigned poll_port(void *arg)
+{
+    port_t *port = arg;
+    struct rte_mbuf *burst[PORT_BURST];
+    unsigned total = 0;
+    uint16_t taken;
+    do {
+        taken = rte_eth_rx_burst(port->id, 0, burst, PORT_BURST);
+        for (uint16_t i = 0; i < taken; ++i) {
+            received(port, burst[i]);
+        }
+        rte_pktmbuf_free_bulk(burst, taken);
+        total += taken;
+    } while (taken != 0 && total < port->rx_depth);
+    session_flush(port->session);
+    if (port->queued) {
+        transmit_queued(port);
+    }
+    return total;
+}
+
+bool port_attach(port_t *port, lawn_engine_t *engine, session_t *session)
+{
+    port->engine = engine;
+    port->session = session;
+    port_spare_memif(port);
+    /* No fd: a port has none that all drivers know of, and a DPDK program
+     * does not sleep. */
+    if (lawn_engine_add(engine, poll_port, port, -1, &port->source) !=
+        LAWN_OK) {
+        complain("cannot poll %s", port->name);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,109 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop of an lcore. An engine belongs to one thread at a time: here it is
+ * made on the main lcore, and is the other's from rte_eal_remote_launch() to
+ * rte_eal_wait_lcore(). Programs with many lcores do the same with each, and
+ * keep a connection and its timers on the lcore that receives its packets (by
+ * RSS, say). No timer is ever started or stopped from another lcore, so none
+ * takes a lock.
+ */
+#include "dpdk_side.h"
+
+#include "summary.h"
+
+#include <rte_lcore.h>
+
+#include <stdio.h>
+
+static lawn_time_t longest_linger(const options_t *options)
+{
+    lawn_time_t linger = 10 * options->timers.rto_initial;
+    lawn_time_t least = lawn_time_from_msec(500);
+    lawn_time_t most = lawn_time_from_sec(5);
+    return linger < least ? least : linger > most ? most : linger;
+}
+
+bool side_open(side_t *side, uint64_t run)
+{
+    const options_t *options = side->options;
+    session_config_t config = {
+        .is_client = side->is_client,
+        .oneway = options->oneway,
+        .connections = options->connections,
+        .iters = options->iters,
+        .size = options->size,
+        .window = port_window(side->port),
+        .idle = options->idle,
+        .run = run,
+        .drop = options->drop,
+        /* The two sides are to lose different datagrams. */
+        .seed = side->is_client ? options->seed : ~options->seed,
+        .linger = longest_linger(options),
+        .timers = options->timers,
+    };
+    session_sender_t sender = port_sender(side->port);
+    lawn_status_t status = session_create(&config, &sender, &side->session);
+    if (status == LAWN_OK) {
+        /* The default clock is lawn_get_time(), which reads the counter that
+         * rte_rdtsc() reads, where that counter can be trusted: the ticks of
+         * both are the same, see eal_start(). */
+        status = lawn_engine_create(NULL, &side->engine);
+    }
+    if (status != LAWN_OK) {
+        complain("cannot set up %u connections: %s",
+                 (unsigned)options->connections, lawn_status_string(status));
+        return false;
+    }
+    return port_attach(side->port, side->engine, side->session);
+}
+
+int side_run(void *arg)
+{
+    side_t *side = arg;
+    session_t *session = side->session;
+    lawn_engine_t *engine = side->engine;
+    if (!side->options->quiet) {
+        printf("connected: %s on %s, lcore %u\n",
+               side->is_client ? "client" : "server", port_name(side->port),
+               rte_lcore_id());
+    }
+    lawn_status_t status = session_start(session, engine);
+    if (status != LAWN_OK) {
+        complain("cannot open connections: %s", lawn_status_string(status));
+        return EXIT_FAILED;
+    }
+    lawn_time_t started = lawn_engine_now(engine);
+    /* A program that has a loop calls lawn_engine_progress() from there, where
+     * it would call rte_timer_manage(). */
+    while (!session_is_over(session) && !*side->interrupted &&
+           lawn_engine_now(engine) < side->deadline) {
+        lawn_engine_progress(engine);
+    }
+    side->elapsed = lawn_engine_now(engine) - started;
+    if (session_is_violated(session)) {
+        return EXIT_VIOLATED;
+    }
+    if (session_is_over(session)) {
+        return session_is_complete(session) ? EXIT_DELIVERED : EXIT_DEAD;
+    }
+    return EXIT_TIMEOUT;
+}
+
+void side_report(const side_t *side)
+{
+    summary_t summary = {
+        .mode = port_driver(side->port),
+        .session = side->session,
+        .engine = side->engine,
+        .elapsed = side->elapsed,
+    };
+    summary_print(&summary);
+}
+
+void side_close(side_t *side)
+{
+    session_destroy(side->session);
+    port_close(side->port);
+    lawn_engine_destroy(side->engine);
+}

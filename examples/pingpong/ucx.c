@@ -1,0 +1,177 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The data path: how Lawn and a UCP worker share one loop. Both are made to be
+ * polled. ucp_worker_progress() is a source of the engine, so one
+ * lawn_engine_progress() does what a UCX program's loop does, and expires the
+ * timers when everything that has come was taken:
+ *
+ *     lawn_engine_progress()
+ *         progress()
+ *             ucp_worker_progress(), until there is no more
+ *                 ucx_received() -> session_receive() -> lawn_conn_on_ack()
+ *             session_flush() -> ucp_am_send_nbx()
+ *         timers -> retransmit, probe, dead
+ *
+ * UCX delivers every active message once, unless its endpoint fails; yet the
+ * retransmit timers run. They are what a UCX program lacks: the time limit of
+ * a request. An endpoint whose peer was stopped, or is behind a dead switch,
+ * may hold requests for ever without a word (RC with the default seven retries
+ * on SoftRoCE, shared memory, TCP for as long as the peer's kernel answers).
+ * The peer timeout counts from the oldest unanswered message, keepalive from
+ * the last one received, so lawn_conn finds the peer dead within its own bound
+ * whatever UCX does, and sooner only when UCX knows sooner. A retransmission
+ * that was not needed is a duplicate, which the receiver drops. And --drop
+ * makes the link lossy for real.
+ *
+ * With --events the program sleeps on the worker's descriptor and the next
+ * deadline at once: transport_arm() is ucp_worker_arm().
+ */
+#include "ucx_internal.h"
+
+/* Most events of the worker taken in one pass, so that a fast peer cannot keep
+ * it from ending. */
+#define EVENTS_PER_PASS 8192u
+
+/* Once, and not for a peer that left when all was done. */
+static void fail(transport_t *u, const char *what, ucs_status_t status)
+{
+    if (!u->failed && !(u->session && session_is_complete(u->session))) {
+        complain("%s failed: %s", what, ucs_status_string(status));
+    }
+    u->failed = true;
+}
+
+/* Called by UCX from within ucp_worker_progress(), or a send. */
+void ucx_endpoint_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    (void)ep;
+    fail(arg, "the endpoint", status);
+}
+
+static void free_slot(send_slot_t *slot)
+{
+    slot->next_free = slot->transport->free_slots;
+    slot->transport->free_slots = slot;
+}
+
+/* Sends that fail do so since their endpoint did, or was closed. */
+static void sent(void *request, ucs_status_t status, void *arg)
+{
+    (void)status;
+    free_slot(arg);
+    ucp_request_free(request);
+}
+
+static void *buffer(void *arg)
+{
+    transport_t *u = arg;
+    if (u->failed || !u->free_slots) {
+        return NULL;
+    }
+    return u->free_slots->datagram;
+}
+
+/* Eager, whatever its size: a rendezvous would have the receiver fetch what
+ * may be sent again by then. */
+static void send_datagram(void *arg, size_t length)
+{
+    transport_t *u = arg;
+    send_slot_t *slot = u->free_slots;
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = sent,
+        .user_data = slot,
+    };
+    u->free_slots = slot->next_free;
+    ucs_status_ptr_t request = ucp_am_send_nbx(u->ep, UCX_AM_ID, NULL, 0,
+                                               slot->datagram, length, &param);
+    if (!UCS_PTR_IS_PTR(request)) {
+        free_slot(slot);
+        if (UCS_PTR_IS_ERR(request)) {
+            fail(u, "a send", UCS_PTR_STATUS(request));
+        }
+    }
+}
+
+session_sender_t transport_sender(transport_t *u)
+{
+    session_sender_t transport = {
+        .buffer = buffer,
+        .send = send_datagram,
+        .arg = u,
+        .reliable = false,
+    };
+    return transport;
+}
+
+/* The data is UCX's again when this returns, so nothing keeps a pointer into
+ * it. A rendezvous, which no peer of ours begins, has no data here: to return
+ * is to refuse it. */
+ucs_status_t ucx_received(void *arg, const void *header, size_t header_length,
+                          void *data, size_t length,
+                          const ucp_am_recv_param_t *param)
+{
+    transport_t *u = arg;
+    (void)header;
+    if (!u->session) {
+        return UCS_OK;
+    }
+    if (header_length != 0 ||
+        (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+        session_count_foreign(u->session);
+    } else {
+        session_receive(u->session, data, length);
+    }
+    return UCS_OK;
+}
+
+/* The source. */
+static unsigned progress(void *arg)
+{
+    transport_t *u = arg;
+    unsigned total = 0;
+    unsigned events;
+    do {
+        events = ucp_worker_progress(u->worker);
+        total += events;
+    } while (events != 0 && total < EVENTS_PER_PASS);
+    session_flush(u->session);
+    return total;
+}
+
+bool transport_attach(transport_t *u, lawn_engine_t *engine, session_t *session)
+{
+    int fd = -1;
+    u->engine = engine;
+    u->session = session;
+    if (u->options->events) {
+        ucs_status_t status = ucp_worker_get_efd(u->worker, &fd);
+        if (status != UCS_OK) {
+            complain("cannot sleep on the worker: %s",
+                     ucs_status_string(status));
+            return false;
+        }
+    }
+    lawn_status_t status = lawn_engine_add(engine, progress, u, fd, &u->source);
+    if (status != LAWN_OK) {
+        complain("cannot poll the worker: %s", lawn_status_string(status));
+        return false;
+    }
+    return true;
+}
+
+/* The descriptor says that something came only to a worker that was armed
+ * since it last found nothing. One that still has something is busy; so is one
+ * whose shared memory waits for room, of which nobody would tell it. */
+bool transport_arm(transport_t *u)
+{
+    return ucp_worker_arm(u->worker) == UCS_OK;
+}
+
+bool transport_has_failed(const transport_t *u)
+{
+    return u->failed;
+}
