@@ -82,10 +82,8 @@ class Namespace : public testing::Environment
 public:
     void SetUp() override
     {
-        if (unshare(CLONE_NEWNET) != 0) {
-            ASSERT_EQ(unshare(CLONE_NEWUSER | CLONE_NEWNET), 0)
-                << "run this as root";
-        }
+        ASSERT_EQ(unshare(CLONE_NEWNET), 0)
+            << "run this as root, or under unshare -r";
         shell("ip link set lo up && "
               "ip link add v0 index 1000 type veth peer name v1 index 2000 && "
               "ip link set v0 up && ip link set v1 up");

@@ -6,8 +6,7 @@
 // they are promised: never early, and within the bound that the program's own
 // clock is measured against.
 //
-// All runs in a network namespace of its own, as root, or as anybody whom the
-// kernel lets have a user namespace.
+// All runs in a network namespace of its own, as root (of a user namespace).
 
 #include "dpdk_fixture.h"
 #include "foreign_frames.h"
@@ -217,7 +216,7 @@ TEST_P(DpdkPeer, MayLeaveWhenWeDo)
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, DpdkPeer, testing::Values(memif, af_packet),
-                         [](const auto &info) { return info.param.name; });
+                         [](const auto &test) { return test.param.name; });
 
 // What is no frame of the peer's is counted, and changes nothing: of another
 // protocol, from a stranger, and garbage in the peer's own name.

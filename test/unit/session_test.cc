@@ -243,8 +243,7 @@ TEST_F(Session, RefusesAConfigurationThatMakesNoSense)
     const session_config_t good = make_config(true, 1, 1);
     session_sender_t sender = {};
     session_t *session = nullptr;
-    EXPECT_EQ(session_create(&good, &sender, &session),
-              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(session_create(&good, &sender, &session), LAWN_ERR_INVALID_PARAM);
     sender.buffer = [](void *) -> void * { return nullptr; };
     sender.send = [](void *, size_t) {};
     const std::function<void(session_config_t &)> mistakes[] = {

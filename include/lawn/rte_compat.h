@@ -1,0 +1,56 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/rte_compat.h - lawn/rte_timer.h, with LAWN_RTE_COMPAT defined by the
+ * names of DPDK, for programs that were written for <rte_timer.h>:
+ *
+ *     cc -DLAWN_RTE_COMPAT -include lawn/rte_compat.h program.c -llawn
+ *
+ * <rte_timer.h> is then empty. Nothing but the names changes hands:
+ * librte_timer may be linked too, and DPDK's drivers go on using it.
+ */
+#ifndef LAWN_RTE_COMPAT_H
+#define LAWN_RTE_COMPAT_H
+
+#include <lawn/rte_timer.h>
+
+#ifdef LAWN_RTE_COMPAT
+
+#ifdef _RTE_TIMER_H_
+#error "include lawn/rte_compat.h before DPDK's rte_timer.h"
+#endif
+#define _RTE_TIMER_H_
+
+#define rte_timer lawn_rte_timer
+#define rte_timer_type lawn_rte_timer_type
+#define SINGLE LAWN_RTE_TIMER_SINGLE
+#define PERIODICAL LAWN_RTE_TIMER_PERIODICAL
+#define rte_timer_cb_t lawn_rte_timer_cb_t
+#define rte_timer_subsystem_init lawn_rte_timer_subsystem_init
+#define rte_timer_subsystem_finalize lawn_rte_timer_subsystem_finalize
+#define rte_timer_init lawn_rte_timer_init
+#define rte_timer_reset lawn_rte_timer_reset
+#define rte_timer_reset_sync lawn_rte_timer_reset_sync
+#define rte_timer_stop lawn_rte_timer_stop
+#define rte_timer_stop_sync lawn_rte_timer_stop_sync
+#define rte_timer_pending lawn_rte_timer_pending
+#define rte_timer_manage lawn_rte_timer_manage
+#define rte_timer_next_ticks lawn_rte_timer_next_ticks
+
+#ifdef __cplusplus
+#define RTE_TIMER_INITIALIZER                                                  \
+    {                                                                          \
+    }
+#else
+#define RTE_TIMER_INITIALIZER                                                  \
+    {                                                                          \
+        .status = LAWN_RTE_TIMER_STOP                                          \
+    }
+#endif
+
+#ifndef LCORE_ID_ANY
+#define LCORE_ID_ANY LAWN_RTE_LCORE_ID_ANY
+#endif
+
+#endif
+#endif

@@ -1,0 +1,316 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// DPDK's timers as lawn/rte_compat.h makes them, by their names in DPDK, on
+// virtual time: what
+// they have in common with DPDK's, and what they do otherwise.
+// rte_compat_lcore_test.cc has more than one lcore, and
+// rte_compat_original_test.cc the two side by side.
+
+#include "rte_compat_fixture.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace
+{
+
+constexpr uint64_t start = RteTimer::begin;
+
+TEST(RteSubsystem, IsNeededAndIsOne)
+{
+    Timer timer;
+    current_lcore = 0;
+    EXPECT_EQ(rte_timer_manage(), -EINVAL);
+    EXPECT_EQ(rte_timer_next_ticks(), -EINVAL);
+    EXPECT_EQ(rte_timer_stop(&timer.timer), -EINVAL);
+    EXPECT_EQ(
+        rte_timer_reset(&timer.timer, 1, SINGLE, 0, Timer::expired, &timer),
+        -EINVAL);
+    rte_timer_subsystem_finalize();
+
+    for (int round = 0; round < 2; ++round) {
+        EXPECT_EQ(rte_timer_subsystem_init(), 0);
+        EXPECT_EQ(rte_timer_subsystem_init(), -EALREADY);
+        EXPECT_EQ(
+            rte_timer_reset(&timer.timer, 1, SINGLE, 0, Timer::expired, &timer),
+            0);
+        EXPECT_TRUE(rte_timer_pending(&timer.timer));
+        rte_timer_subsystem_finalize();
+        EXPECT_FALSE(rte_timer_pending(&timer.timer));
+    }
+    EXPECT_EQ(timer.runs(), 0U);
+}
+
+TEST_F(RteTimer, RunsOnceWhenItIsDueAndNotBefore)
+{
+    for (const uint64_t ticks : {uint64_t{1}, uint64_t{1000}, UINT64_C(1) << 40,
+                                 UINT64_C(123456789012345)}) {
+        Timer timer;
+        EXPECT_FALSE(rte_timer_pending(&timer.timer));
+        EXPECT_EQ(reset(timer, ticks), 0);
+        EXPECT_TRUE(rte_timer_pending(&timer.timer));
+        const uint64_t due = now_ + ticks;
+        manage(due - 1);
+        EXPECT_EQ(timer.runs(), 0U);
+        manage(due);
+        EXPECT_EQ(timer.runs(), 1U);
+        EXPECT_FALSE(rte_timer_pending(&timer.timer));
+        manage(due + 10 * ticks);
+        EXPECT_EQ(timer.runs(), 1U);
+    }
+}
+
+// The calls that read the clock: 0 ticks are over at once, a year is not.
+TEST_F(RteTimer, RunsOnTheClock)
+{
+    Timer soon;
+    Timer late;
+    rte_timer_reset_sync(&soon.timer, 0, SINGLE, LCORE_ID_ANY, Timer::expired,
+                         &soon);
+    rte_timer_reset_sync(&late.timer, lawn_time_from_sec(3e7), SINGLE,
+                         LCORE_ID_ANY, Timer::expired, &late);
+    EXPECT_EQ(rte_timer_next_ticks(), 0);
+    EXPECT_EQ(rte_timer_manage(), 0);
+    EXPECT_EQ(soon.runs(), 1U);
+    EXPECT_EQ(late.runs(), 0U);
+    EXPECT_GT(rte_timer_next_ticks(), 0);
+    EXPECT_LE(rte_timer_next_ticks(),
+              static_cast<int64_t>(lawn_time_from_sec(3e7)));
+    rte_timer_stop_sync(&late.timer);
+    EXPECT_EQ(rte_timer_next_ticks(), -ENOENT);
+}
+
+TEST_F(RteTimer, StoppedDoesNotRunAndMayBeResetAgain)
+{
+    Timer timer;
+    EXPECT_EQ(rte_timer_stop(&timer.timer), 0);
+    reset(timer, 100);
+    EXPECT_EQ(rte_timer_stop(&timer.timer), 0);
+    EXPECT_EQ(rte_timer_stop(&timer.timer), 0);
+    EXPECT_FALSE(rte_timer_pending(&timer.timer));
+    manage(start + 1000);
+    EXPECT_EQ(timer.runs(), 0U);
+    reset(timer, 100);
+    manage(start + 1100);
+    EXPECT_EQ(timer.runs(), 1U);
+}
+
+TEST_F(RteTimer, ResetMovesItToEarlierAndLater)
+{
+    Timer timer;
+    reset(timer, 100);
+    reset(timer, 500);
+    manage(start + 499);
+    EXPECT_EQ(timer.runs(), 0U);
+    reset(timer, 1000000);
+    reset(timer, 1);
+    manage(start + 500);
+    EXPECT_EQ(timer.runs(), 1U);
+    manage(start + 2000000);
+    EXPECT_EQ(timer.runs(), 1U);
+}
+
+TEST_F(RteTimer, TicksBeyondTheEndOfTimeAreNever)
+{
+    Timer timer;
+    reset(timer, UINT64_MAX);
+    manage(UINT64_MAX - 1);
+    EXPECT_EQ(timer.runs(), 0U);
+    EXPECT_TRUE(rte_timer_pending(&timer.timer));
+}
+
+TEST_F(RteTimer, PeriodicalKeepsItsPhaseAndForgetsWhatItMissed)
+{
+    Timer timer;
+    reset(timer, 100, PERIODICAL);
+    manage(start + 130);
+    EXPECT_EQ(timer.runs(), 1U);
+    EXPECT_TRUE(rte_timer_pending(&timer.timer));
+    manage(start + 199);
+    EXPECT_EQ(timer.runs(), 1U);
+    manage(start + 200);
+    EXPECT_EQ(timer.runs(), 2U);
+    for (int i = 0; i < 10; ++i) {
+        manage(start + 5250);
+    }
+    EXPECT_EQ(timer.runs(), 3U);
+    manage(start + 5299);
+    EXPECT_EQ(timer.runs(), 3U);
+    manage(start + 5300);
+    EXPECT_EQ(timer.runs(), 4U);
+}
+
+// What its function resets takes time, by which the lawn's has gone on.
+TEST_F(RteTimer, PeriodicalKeepsItsPhaseWhateverItsFunctionDoes)
+{
+    Timer other;
+    Timer timer;
+    timer.then = [&] {
+        now_ += 30;
+        reset(other, 1000000);
+    };
+    reset(timer, 100, PERIODICAL);
+    for (uint64_t i = 1; i <= 20; ++i) {
+        manage(start + 100 * i - 1);
+        EXPECT_EQ(timer.runs(), i - 1);
+        manage(start + 100 * i);
+        EXPECT_EQ(timer.runs(), i);
+    }
+}
+
+TEST_F(RteTimer, PeriodicalOfNoTicksIsSingle)
+{
+    Timer timer;
+    reset(timer, 0, PERIODICAL);
+    manage(start);
+    manage(start + 10);
+    EXPECT_EQ(timer.runs(), 1U);
+    EXPECT_FALSE(rte_timer_pending(&timer.timer));
+}
+
+TEST_F(RteTimer, FunctionStopsItsOwn)
+{
+    Timer timer;
+    timer.then = [&] { EXPECT_EQ(rte_timer_stop(&timer.timer), 0); };
+    reset(timer, 100, PERIODICAL);
+    manage(start + 1000);
+    manage(start + 2000);
+    EXPECT_EQ(timer.runs(), 1U);
+    EXPECT_FALSE(rte_timer_pending(&timer.timer));
+}
+
+TEST_F(RteTimer, FunctionResetsItsOwn)
+{
+    Timer timer;
+    timer.then = [&] { EXPECT_EQ(reset(timer, 0), 0); };
+    reset(timer, 100, PERIODICAL);
+    for (size_t i = 1; i <= 5; ++i) {
+        manage(start + 1000);
+        EXPECT_EQ(timer.runs(), i); // not twice in one pass
+    }
+    timer.then = [&] { reset(timer, 7, PERIODICAL); };
+    manage(start + 1000);
+    manage(start + 1006);
+    EXPECT_EQ(timer.runs(), 6U);
+    manage(start + 1007);
+    EXPECT_EQ(timer.runs(), 7U);
+}
+
+TEST_F(RteTimer, FunctionFreesItsOwn)
+{
+    Timer *timer = new Timer;
+    reset(*timer, 100, PERIODICAL);
+    timer->then = [&timer] {
+        Timer *const self = timer;
+        timer = nullptr;
+        const std::function<void()> kept = std::move(self->then);
+        delete self; // which stops it
+    };
+    manage(start + 1000);
+    EXPECT_EQ(timer, nullptr);
+    manage(start + 2000);
+}
+
+// Of timers that are due together, the first to run frees the others.
+TEST_F(RteTimer, FunctionFreesOthersThatAreDue)
+{
+    std::vector<std::unique_ptr<Timer>> timers;
+    size_t runs = 0;
+    for (uint64_t i = 0; i < 20; ++i) {
+        timers.push_back(std::make_unique<Timer>());
+        Timer *const self = timers.back().get();
+        self->then = [&timers, &runs, self] {
+            ++runs;
+            for (auto &timer : timers) {
+                if (timer.get() != self) {
+                    timer.reset();
+                }
+            }
+        };
+        reset(*self, 100 + i % 3, i % 2 ? SINGLE : PERIODICAL);
+    }
+    manage(start + 200);
+    EXPECT_EQ(runs, 1U);
+    manage(start + 250);
+    EXPECT_LE(runs, 2U); // if it was periodical
+}
+
+TEST_F(RteTimer, FunctionResetsOthersThatAreDue)
+{
+    Timer first;
+    Timer second;
+    first.then = [&] { EXPECT_EQ(reset(second, 50), 0); };
+    second.then = [&] { EXPECT_EQ(reset(first, 50), 0); };
+    reset(first, 100);
+    reset(second, 100);
+    manage(start + 200);
+    EXPECT_EQ(first.runs(), 1U);
+    EXPECT_EQ(second.runs(), 0U);
+    manage(start + 249);
+    EXPECT_EQ(second.runs(), 0U);
+    manage(start + 250);
+    EXPECT_EQ(second.runs(), 1U);
+}
+
+TEST_F(RteTimer, SameTicksRunInOrder)
+{
+    std::vector<std::unique_ptr<Timer>> timers;
+    std::vector<uint64_t> order;
+    std::vector<uint64_t> expected;
+    for (uint64_t i = 0; i < 100; ++i) {
+        timers.push_back(std::make_unique<Timer>());
+        timers.back()->then = [&order, i] { order.push_back(i); };
+        reset(*timers.back(), 1000);
+        expected.push_back(i);
+    }
+    manage(start + 5000);
+    EXPECT_EQ(order, expected);
+}
+
+TEST_F(RteTimer, PassInsideAFunctionDoesNothing)
+{
+    Timer first;
+    Timer second;
+    first.then = [&] { manage(start + 1000); };
+    reset(first, 100);
+    reset(second, 500);
+    manage(start + 100);
+    EXPECT_EQ(second.runs(), 0U);
+    manage(start + 500);
+    EXPECT_EQ(second.runs(), 1U);
+}
+
+TEST_F(RteTimer, NextTicksAreNeverTooMany)
+{
+    EXPECT_EQ(lawn_rte_timer_next_ticks_at(start), -ENOENT);
+    Timer timer;
+    reset(timer, 1000);
+    uint64_t now = start;
+    for (int i = 0; i < 100 && timer.runs() == 0; ++i) {
+        const int64_t next = lawn_rte_timer_next_ticks_at(now);
+        ASSERT_GE(next, 0);
+        ASSERT_LE(now + static_cast<uint64_t>(next), start + 1000);
+        now += static_cast<uint64_t>(next);
+        manage(now);
+    }
+    EXPECT_EQ(timer.runs(), 1U);
+    EXPECT_EQ(now, start + 1000);
+    EXPECT_EQ(lawn_rte_timer_next_ticks_at(now), -ENOENT);
+}
+
+TEST(RteNames, Initialise)
+{
+    static struct rte_timer timer = RTE_TIMER_INITIALIZER;
+    rte_timer_cb_t function = Timer::expired;
+    current_lcore = 0;
+    EXPECT_FALSE(rte_timer_pending(&timer));
+    ASSERT_EQ(rte_timer_subsystem_init(), 0);
+    EXPECT_EQ(rte_timer_stop(&timer), 0);
+    EXPECT_EQ(rte_timer_reset(&timer, 1, SINGLE, 0, function, nullptr), 0);
+    EXPECT_EQ(timer.f, function);
+    EXPECT_EQ(rte_timer_stop(&timer), 0);
+    rte_timer_subsystem_finalize();
+}
+
+} // namespace
