@@ -10,38 +10,18 @@
  */
 #include "dpdk_side.h"
 
+#include "session_options.h"
 #include "summary.h"
 
 #include <rte_lcore.h>
 
 #include <stdio.h>
 
-static lawn_time_t longest_linger(const options_t *options)
-{
-    lawn_time_t linger = 10 * options->timers.rto_initial;
-    lawn_time_t least = lawn_time_from_msec(500);
-    lawn_time_t most = lawn_time_from_sec(5);
-    return linger < least ? least : linger > most ? most : linger;
-}
-
 bool side_open(side_t *side, uint64_t run)
 {
     const options_t *options = side->options;
-    session_config_t config = {
-        .is_client = side->is_client,
-        .oneway = options->oneway,
-        .connections = options->connections,
-        .iters = options->iters,
-        .size = options->size,
-        .window = port_window(side->port),
-        .idle = options->idle,
-        .run = run,
-        .drop = options->drop,
-        /* The two sides are to lose different datagrams. */
-        .seed = side->is_client ? options->seed : ~options->seed,
-        .linger = longest_linger(options),
-        .timers = options->timers,
-    };
+    session_config_t config =
+        session_options(options, side->is_client, port_window(side->port), run);
     session_sender_t sender = port_sender(side->port);
     lawn_status_t status = session_create(&config, &sender, &side->session);
     if (status == LAWN_OK) {
@@ -81,13 +61,7 @@ int side_run(void *arg)
         lawn_engine_progress(engine);
     }
     side->elapsed = lawn_engine_now(engine) - started;
-    if (session_is_violated(session)) {
-        return EXIT_VIOLATED;
-    }
-    if (session_is_over(session)) {
-        return session_is_complete(session) ? EXIT_DELIVERED : EXIT_DEAD;
-    }
-    return EXIT_TIMEOUT;
+    return session_exit_status(session);
 }
 
 void side_report(const side_t *side)

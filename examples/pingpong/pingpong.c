@@ -17,7 +17,7 @@
  */
 #include "exchange.h"
 #include "options.h"
-#include "session.h"
+#include "session_options.h"
 #include "summary.h"
 #include "transport.h"
 
@@ -99,33 +99,12 @@ static bool meet_peer(program_t *p, uint64_t *run_p)
     return met;
 }
 
-static lawn_time_t longest_linger(const options_t *options)
-{
-    lawn_time_t linger = 10 * options->timers.rto_initial;
-    lawn_time_t least = lawn_time_from_msec(500);
-    lawn_time_t most = lawn_time_from_sec(5);
-    return linger < least ? least : linger > most ? most : linger;
-}
-
 static bool make_session(program_t *p, uint64_t run)
 {
     const options_t *options = &p->options;
     bool is_client = options->host != NULL;
-    session_config_t config = {
-        .is_client = is_client,
-        .oneway = options->oneway,
-        .connections = options->connections,
-        .iters = options->iters,
-        .size = options->size,
-        .window = transport_window(p->transport),
-        .idle = options->idle,
-        .run = run,
-        .drop = options->drop,
-        /* The two sides are to lose different datagrams. */
-        .seed = is_client ? options->seed : ~options->seed,
-        .linger = longest_linger(options),
-        .timers = options->timers,
-    };
+    session_config_t config = session_options(
+        options, is_client, transport_window(p->transport), run);
     session_sender_t sender = transport_sender(p->transport);
     lawn_status_t status = session_create(&config, &sender, &p->session);
     if (status == LAWN_OK) {
@@ -230,13 +209,7 @@ static int run(program_t *p)
         .slept_idle = p->options.events && was_idle ? &p->slept_idle : NULL,
     };
     summary_print(&summary);
-    if (session_is_violated(p->session)) {
-        return EXIT_VIOLATED;
-    }
-    if (session_is_over(p->session)) {
-        return session_is_complete(p->session) ? EXIT_DELIVERED : EXIT_DEAD;
-    }
-    return EXIT_TIMEOUT;
+    return session_exit_status(p->session);
 }
 
 static int set_up_and_run(program_t *p)

@@ -1,0 +1,46 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ */
+#include "session_options.h"
+
+/* A server is over when the client has been silent for longer than it takes a
+ * few retransmissions to come. */
+static lawn_time_t longest_linger(const options_t *options)
+{
+    lawn_time_t linger = 10 * options->timers.rto_initial;
+    lawn_time_t least = lawn_time_from_msec(500);
+    lawn_time_t most = lawn_time_from_sec(5);
+    return linger < least ? least : linger > most ? most : linger;
+}
+
+session_config_t session_options(const options_t *options, bool is_client,
+                                 uint32_t window, uint64_t run)
+{
+    session_config_t config = {
+        .is_client = is_client,
+        .oneway = options->oneway,
+        .connections = options->connections,
+        .iters = options->iters,
+        .size = options->size,
+        .window = window,
+        .idle = options->idle,
+        .run = run,
+        .drop = options->drop,
+        /* The two sides are to lose different datagrams. */
+        .seed = is_client ? options->seed : ~options->seed,
+        .linger = longest_linger(options),
+        .timers = options->timers,
+    };
+    return config;
+}
+
+int session_exit_status(const session_t *session)
+{
+    if (session_is_violated(session)) {
+        return EXIT_VIOLATED;
+    }
+    if (session_is_over(session)) {
+        return session_is_complete(session) ? EXIT_DELIVERED : EXIT_DEAD;
+    }
+    return EXIT_TIMEOUT;
+}
