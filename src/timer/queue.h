@@ -4,7 +4,7 @@
 // check at their deadlines. Each TTL class has one more, for the TTLs of the
 // class that have none. Timers stand in the order of their checks, which each
 // holds in 29 bits, to be read back from the last check of the queue. They
-// count steps of a 2^18th of the class's width, a tick at least, and so reach
+// count steps of a 2^17th of the class's width, a tick at least, and so reach
 // back over 128 times the longest TTL of the class. A queue that was left alone
 // for longer takes no more until it is worked off.
 
@@ -93,7 +93,7 @@ inline lawn_time_t check_of(const Queue *queue, const lawn_timer_t *timer)
     return (queue->last - (back & check_mask)) << queue->shift;
 }
 
-// Takes a timer out of its queue, of which it is in.
+// Takes a timer out of the queue that it is in.
 inline void take(Queue *queue, lawn_timer_t *timer)
 {
     list_remove(&timer->link);
