@@ -1,9 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// TTL classes: 8 to the octave, so that 496 of them hold every 64-bit TTL and
-// two TTLs of one class differ by less than an eighth. Below 16 ticks each TTL
-// is a class of its own. The index is a count of leading zeros and a shift, as
-// in an HDR histogram; there is nothing to hash and nothing to overflow.
+// TTL classes: 16 to the octave, so that 976 of them hold every 64-bit TTL and
+// two TTLs of one class differ by less than a sixteenth. Below 32 ticks each
+// TTL is a class of its own. The index is a count of leading zeros and a shift,
+// as in an HDR histogram; there is nothing to hash and nothing to overflow.
 
 #ifndef LAWN_SRC_TIMER_TTL_CLASS_H
 #define LAWN_SRC_TIMER_TTL_CLASS_H
@@ -24,7 +24,7 @@ constexpr unsigned class_of(uint64_t ttl)
     }
     const unsigned shift =
         63U - static_cast<unsigned>(__builtin_clzll(ttl)) - class_bits;
-    // ttl >> shift is 8 to 15: its high bit counts one octave more.
+    // ttl >> shift is 16 to 31: its high bit counts one octave more.
     return (shift << class_bits) + static_cast<unsigned>(ttl >> shift);
 }
 
