@@ -287,7 +287,7 @@ void leave(Lawn *lawn)
         list_remove(&timer->link);
         insert_near(lawn, timer);
     }
-    lawn->next = lawn->observer ? 0 : find_next(lawn);
+    set_next(lawn, find_next(lawn));
 }
 
 } // namespace lawn

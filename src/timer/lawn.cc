@@ -55,7 +55,7 @@ void lawn::observe(lawn_t *handle, Observer *observer)
     Lawn *const lawn = impl_of(handle);
     LAWN_ASSERT(!lawn->busy);
     lawn->observer = observer;
-    lawn->next = observer ? 0 : find_next(lawn);
+    set_next(lawn, find_next(lawn));
 }
 
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
@@ -115,7 +115,7 @@ lawn_time_t lawn_next(const lawn_t *lawn)
     if (lawn->running == 0) {
         return LAWN_TIME_INFINITY;
     }
-    return lawn->observer ? find_next(impl_of(lawn)) : lawn->next;
+    return lawn->observer ? impl_of(lawn)->observed_next : lawn->next;
 }
 
 size_t lawn_count(const lawn_t *lawn)

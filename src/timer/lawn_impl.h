@@ -49,7 +49,8 @@ static_assert(bounds_leaves >= queue_count &&
 struct Lawn : lawn_impl {
     bool busy; // in an advance or a drain: deadlines <= now wait
     unsigned max_moves;
-    lawn_link_t deferred; // started with ttl 0 in the pass that runs
+    lawn_time_t observed_next; // the `next` of a lawn that is observed
+    lawn_link_t deferred;      // started with ttl 0 in the pass that runs
     Near near;
     lawn_time_t near_span; // what remains below this goes to the tree
     lawn_allocator_t allocator;
@@ -85,11 +86,17 @@ inline lawn_time_t first_waiting(const Lawn *lawn)
     return earlier_of(lawn->near.first_deadline(), lawn->calendar.begin());
 }
 
-// When something is due next, or may be. While a lawn is observed, its `next`
-// is 0, so that no advance ends inline.
+// When something is due next, or may be.
 inline lawn_time_t find_next(const Lawn *lawn)
 {
     return earlier_of(lawn->bounds.least(), first_waiting(lawn));
+}
+
+// While a lawn is observed, its `next` is 0, so that no advance ends inline.
+inline void set_next(Lawn *lawn, lawn_time_t next)
+{
+    lawn->observed_next = next;
+    lawn->next = lawn->observer ? 0 : next;
 }
 
 inline void report(const Lawn *lawn, Event event, const lawn_timer_t *timer,

@@ -70,8 +70,7 @@ bool lawn_settle(lawn_t *handle, unsigned max_moves)
         if (moves == 0 || plain == count) {
             // Queues beyond the room may hold an earlier one.
             const bool is_known = moves != 0 && count < most_queues;
-            const lawn_time_t next = is_known ? first : find_next(lawn);
-            lawn->next = lawn->observer ? 0 : next;
+            set_next(lawn, is_known ? first : find_next(lawn));
             return moves != 0;
         }
     }

@@ -131,8 +131,11 @@ void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired)
 void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
 {
     Lawn *const lawn = impl_of(handle);
-    report(lawn, Event::start, timer, lawn->now, ttl);
     const lawn_time_t deadline = add_saturating(lawn->now, ttl);
+    if (LAWN_UNLIKELY(lawn->observer)) {
+        report(lawn, Event::start, timer, lawn->now, ttl);
+        lawn->observed_next = earlier_of(lawn->observed_next, deadline);
+    }
     const uint64_t where = where_is(timer);
     const bool is_last_turn = lawn->turn == turn_mask;
     lawn->turn += is_last_turn ? 0 : LAWN_PLACE_TURN_ONE;

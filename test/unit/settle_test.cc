@@ -2,6 +2,8 @@
 //
 // lawn_settle(): what the oracle's random operations hardly ever meet.
 
+#include "timer/observer.h"
+
 #include <lawn/timer.h>
 
 #include <gtest/gtest.h>
@@ -112,6 +114,25 @@ TEST_F(Settle, HoldsBetweenTheCheckAndTheDeadline)
     EXPECT_EQ(lawn_advance(lawn_, long_ttl - 1, 0), 0U);
     EXPECT_TRUE(lawn_settle(lawn_, 1));
     EXPECT_EQ(lawn_next(lawn_), long_ttl);
+    EXPECT_EQ(lawn_advance(lawn_, long_ttl, 0), 1U);
+}
+
+TEST_F(Settle, FindsTheEarliestDeadlineOfAnObservedLawnToo)
+{
+    auto &timers = make(2);
+    lawn::Observer observer = {[](lawn::Observer *, lawn::Event,
+                                  const lawn_timer_t *, lawn_time_t,
+                                  lawn_time_t) {}};
+    lawn::observe(lawn_, &observer);
+    lawn_timer_start(lawn_, &timers[0], 0, long_ttl);
+    EXPECT_TRUE(lawn_settle(lawn_, 0));
+    EXPECT_EQ(lawn_next(lawn_), long_ttl);
+    lawn_timer_start(lawn_, &timers[1], 0, long_ttl - 1);
+    EXPECT_LE(lawn_next(lawn_), long_ttl - 1);
+    EXPECT_EQ(lawn_advance(lawn_, long_ttl - 1, 0), 1U);
+    EXPECT_TRUE(lawn_settle(lawn_, 0));
+    EXPECT_EQ(lawn_next(lawn_), long_ttl);
+    lawn::observe(lawn_, nullptr);
     EXPECT_EQ(lawn_advance(lawn_, long_ttl, 0), 1U);
 }
 
