@@ -48,11 +48,14 @@ public:
         return times_[Leaves + leaf];
     }
 
-    // Up to `room` leaves with times <= `limit`, in no order; how many.
-    unsigned find(lawn_time_t limit, unsigned *leaves, unsigned room) const
+    // Up to `room` leaves with times <= `limit`, the first of them that are not
+    // before `from`, in order; how many.
+    unsigned find(lawn_time_t limit, unsigned *leaves, unsigned room,
+                  unsigned from = 0) const
     {
         unsigned count = 0;
-        unsigned i = 1; // depth first, going up where all below is later
+        // Depth first, going up where all below is later.
+        unsigned i = from == 0 ? 1 : Leaves + from;
         while (count < room) {
             if (times_[i] <= limit) {
                 if (i < Leaves) {

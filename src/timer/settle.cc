@@ -58,20 +58,16 @@ bool lawn_settle(lawn_t *handle, unsigned max_moves)
     }
     unsigned moves = max_moves ? max_moves : UINT_MAX;
     lawn_time_t first = first_waiting(lawn);
-    for (;;) {
+    // What moves comes up after *first, so no queue is looked at twice.
+    for (unsigned from = 0; from < queue_count && moves != 0;) {
         unsigned queues[most_queues];
         const unsigned count =
-            lawn->bounds.find(first - 1, queues, most_queues);
-        unsigned plain = 0;
+            lawn->bounds.find(first - 1, queues, most_queues, from);
         for (unsigned i = 0; i < count; ++i) {
             clear_head(lawn, queues[i], &first, &moves);
-            plain += lawn->bounds.get(queues[i]) < first;
         }
-        if (moves == 0 || plain == count) {
-            // Queues beyond the room may hold an earlier one.
-            const bool is_known = moves != 0 && count < most_queues;
-            set_next(lawn, is_known ? first : find_next(lawn));
-            return moves != 0;
-        }
+        from = count < most_queues ? queue_count : queues[count - 1] + 1;
     }
+    set_next(lawn, moves != 0 ? first : find_next(lawn));
+    return moves != 0;
 }
