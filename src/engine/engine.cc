@@ -8,6 +8,7 @@
 
 #include "clock/convert.h"
 #include "engine/trace.h"
+#include "timer/advance.h"
 
 #include <limits.h>
 
@@ -214,7 +215,9 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
             work += poll_sources(engine, last);
         }
     }
-    const unsigned fired = lawn_advance(engine->lawn, now, engine->budget);
+    // As of then, even if a source has read the clock since: nothing was polled
+    // at that time, and the process may have been stopped in between.
+    const unsigned fired = advance_as_of(engine->lawn, now, engine->budget);
     engine->stats.fired += fired;
     work += fired;
 

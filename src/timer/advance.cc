@@ -2,6 +2,8 @@
 //
 // Advance: fires what is due, and moves what has come up and is not.
 
+#include "timer/advance.h"
+
 #include "base/ticks.h"
 #include "timer/lawn_impl.h"
 
@@ -57,7 +59,7 @@ void move(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
     } else if (lawn->near.count() > near_count) {
         lawn->near_span = later_of(lawn->near_span / 2, least_near_span);
     }
-    // A callback may have brought a later time than that of the pass.
+    // A callback or a source may have brought a later time than the pass's.
     if (timer->deadline <= lawn->now ||
         timer->deadline - lawn->now < lawn->near_span) {
         insert_near(lawn, timer);
@@ -290,12 +292,8 @@ void leave(Lawn *lawn)
     set_next(lawn, find_next(lawn));
 }
 
-} // namespace lawn
-
-using namespace lawn;
-
 // Inside a pass `next` has come, so an advance from a callback ends up here.
-unsigned lawn_advance_rest(lawn_t *handle, unsigned budget)
+unsigned advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
 {
     Lawn *const lawn = impl_of(handle);
     LAWN_ASSERT(!lawn->busy);
@@ -304,10 +302,17 @@ unsigned lawn_advance_rest(lawn_t *handle, unsigned budget)
     }
     report(lawn, Event::advance, nullptr, lawn->now, 0);
     // The last tick of all is "never", whatever the clock says.
-    const lawn_time_t now = earlier_of(lawn->now, LAWN_TIME_INFINITY - 1);
+    now = earlier_of(now, LAWN_TIME_INFINITY - 1);
     lawn->busy = true;
     Pass pass = {now, budget, lawn->max_moves, 0, 0};
     expire(lawn, &pass);
     leave(lawn);
     return pass.fired;
+}
+
+} // namespace lawn
+
+unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget)
+{
+    return lawn::advance_rest(lawn, lawn->now, budget);
 }

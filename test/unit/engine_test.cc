@@ -114,6 +114,31 @@ TEST_F(Engine, ExpiresWithTheTimeReadBeforeThePoll)
     EXPECT_EQ(pass(), "t");
 }
 
+// The program is stopped in a source, which then starts a timer.
+TEST_F(Engine, ATimeThatASourceBringsExpiresNothing)
+{
+    start_timer(5);
+    const size_t other = timers_.size();
+    bool has_stopped = false;
+    add([&] {
+        if (has_stopped) { // what came meanwhile
+            return unsigned{lawn_engine_stop(engine_, &timers_[0].timer)};
+        }
+        has_stopped = true;
+        now_ += sec;
+        start_timer(7);
+        return 0U;
+    });
+    EXPECT_EQ(pass_at(start + 4), "");
+    EXPECT_EQ(work_, 0U);
+    EXPECT_LE(lawn_engine_next(engine_), start + 5);
+    EXPECT_EQ(pass(), "");
+    EXPECT_EQ(work_, 1U);
+    EXPECT_EQ(stats().stalls, 1U);
+    EXPECT_EQ(lawn_timer_deadline(&timers_[other].timer), start + 4 + sec + 7);
+    EXPECT_EQ(pass_at(start + 4 + sec + 7), "t");
+}
+
 TEST_F(Engine, BudgetIsPerPassAndPollingComesBetween)
 {
     params_.budget = 4;
