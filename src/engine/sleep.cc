@@ -88,7 +88,8 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
 // BUSY when there is work. `expired_p`: the timerfd has run out.
 lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
 {
-    if (lawn_next(engine->lawn) <= now) {
+    // The lawn may have been told of a later time than the clock tells now.
+    if (lawn_next(engine->lawn) <= later_of(now, engine->lawn->now)) {
         return LAWN_ERR_BUSY;
     }
     if (open_sleep(engine) != LAWN_OK) {
