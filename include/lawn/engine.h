@@ -68,8 +68,9 @@ LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
                                           lawn_engine_t **engine_p);
 
 /* Removes the sources and destroys the lawn (see lawn_destroy). Closes no
- * file descriptor of the caller's. Not from inside a pass (an assertion in
- * debug builds, ignored in release builds). NULL does nothing. */
+ * file descriptor of the caller's. Not from inside a pass, nor from another
+ * advance or drain of its lawn (an assertion in debug builds, ignored in
+ * release builds). NULL does nothing. */
 LAWN_API void lawn_engine_destroy(lawn_engine_t *engine);
 
 /* Adds a source, polled from the next pass on, in the order of adding. `fd`
@@ -126,7 +127,8 @@ LAWN_API void lawn_engine_query(const lawn_engine_t *engine,
 
 /* Sets the fd's timer to the next deadline. BUSY when a timer is due or a
  * source's fd is readable: poll again instead of sleeping. IO when the kernel
- * refuses. Not from inside a pass: INVALID_PARAM. */
+ * refuses. Not from inside a pass, nor from another advance or drain of the
+ * lawn: INVALID_PARAM. */
 LAWN_API lawn_status_t lawn_engine_arm(lawn_engine_t *engine);
 
 /* An epoll descriptor, readable when a source's fd is, or when the timer set

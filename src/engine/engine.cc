@@ -131,8 +131,8 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (!engine) {
         return;
     }
-    LAWN_ASSERT(!engine->in_pass);
-    if (engine->in_pass) {
+    LAWN_ASSERT(!is_inside(engine));
+    if (is_inside(engine)) {
         return;
     }
     close_sleep(engine);

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
+#include "timer/observer.h"
 
 #include <lawn/engine.h>
 
@@ -64,6 +65,12 @@ inline lawn_time_t read_clock(const lawn_engine_t *engine)
     const lawn_time_t now =
         engine->clock ? engine->clock(engine->clock_arg) : lawn_get_time();
     return now > engine->now ? now : engine->now;
+}
+
+// Inside a pass, or a callback of somebody else's advance or drain of the lawn.
+inline bool is_inside(const lawn_engine_t *engine)
+{
+    return engine->in_pass || is_busy(engine->lawn);
 }
 
 // Lets `fd` wake a sleeping engine. IO, with errno.

@@ -194,7 +194,7 @@ void lawn::close_sleep(lawn_engine_t *engine)
 
 lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
 {
-    if (!engine || engine->in_pass) {
+    if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     const lawn_time_t now = read_clock(engine);
@@ -212,7 +212,7 @@ int lawn_engine_fd(lawn_engine_t *engine)
 
 lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
 {
-    if (!engine || engine->in_pass) {
+    if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_time_t now = read_clock(engine);

@@ -58,6 +58,11 @@ void lawn::observe(lawn_t *handle, Observer *observer)
     set_next(lawn, find_next(lawn));
 }
 
+bool lawn::is_busy(const lawn_t *lawn)
+{
+    return impl_of(lawn)->busy;
+}
+
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 {
     static const lawn_params_t defaults = {};

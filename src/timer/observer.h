@@ -32,6 +32,9 @@ struct Observer {
 // from inside a pass.
 void observe(lawn_t *lawn, Observer *observer);
 
+// True in the callbacks of an advance or a drain.
+bool is_busy(const lawn_t *lawn);
+
 } // namespace lawn
 
 #endif

@@ -289,7 +289,7 @@ TEST_F(Engine, IsNotReentrant)
 {
     const auto reenter = [this] {
         EXPECT_DEBUG_DEATH(lawn_engine_progress(engine_), "in_pass");
-        EXPECT_DEBUG_DEATH(lawn_engine_destroy(engine_), "in_pass");
+        EXPECT_DEBUG_DEATH(lawn_engine_destroy(engine_), "is_inside");
         EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_INVALID_PARAM);
         EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_INVALID_PARAM);
         return note('p');
@@ -298,6 +298,30 @@ TEST_F(Engine, IsNotReentrant)
     then_ = reenter;
     start_timer(0);
     EXPECT_EQ(pass(), "ptp");
+}
+
+// The engine's lawn may also be advanced and drained by its own functions.
+TEST_F(Engine, DoesNotSleepOrEndInsideItsLawn)
+{
+    lawn_t *const lawn = lawn_engine_lawn(engine_);
+    static lawn_engine_t *engine;
+    static unsigned calls;
+    engine = engine_;
+    calls = 0;
+    const auto each = [](lawn_timer_t *, lawn_time_t) {
+        EXPECT_EQ(lawn_engine_arm(engine), LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_engine_wait(engine, 0), LAWN_ERR_INVALID_PARAM);
+        EXPECT_DEBUG_DEATH(lawn_engine_destroy(engine), "is_inside");
+        ++calls;
+    };
+    lawn_timer_t timer;
+    lawn_timer_init(&timer, each);
+    lawn_timer_start(lawn, &timer, now_, 5);
+    EXPECT_EQ(lawn_advance(lawn, now_ + 5, 0), 1U);
+    lawn_timer_start(lawn, &timer, now_, 5);
+    EXPECT_EQ(lawn_drain(lawn, each), 1U);
+    EXPECT_EQ(calls, 2U);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
 }
 
 TEST_F(Engine, ALatePassIsAStallAndPollsTwice)
