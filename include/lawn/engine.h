@@ -17,6 +17,10 @@
  * No hidden threads, no signals. An engine belongs to one thread at a time;
  * engines are independent of each other. Only create, add and the first
  * arm, fd or wait allocate or call the kernel.
+ *
+ * A child of fork() has an engine of its own in what it inherits, timers and
+ * sources included, and nothing that it does to it is felt by the parent. It
+ * asks for lawn_engine_fd() anew; its calls are not traced.
  */
 #ifndef LAWN_ENGINE_H
 #define LAWN_ENGINE_H

@@ -13,6 +13,8 @@
 
 #include <lawn/engine.h>
 
+#include <sys/types.h>
+
 namespace lawn
 {
 struct Trace;
@@ -53,6 +55,7 @@ struct lawn_engine {
     // Sleeping; -1 until something needs it.
     int epoll_fd;
     int timer_fd;
+    pid_t sleeper; // the process that has opened them
     lawn_time_t armed; // what timer_fd is set to; INFINITY: nothing
 };
 
@@ -79,7 +82,7 @@ lawn_status_t watch(lawn_engine_t *engine, int fd);
 // Undoes watch() for a source that is leaving, unless another shares its fd.
 void unwatch(lawn_engine_t *engine, const lawn_source_t *source);
 
-// Closes what sleeping has opened.
+// Closes what sleeping has opened; in the child of a fork, for it alone.
 void close_sleep(lawn_engine_t *engine);
 
 } // namespace lawn

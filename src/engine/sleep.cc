@@ -13,6 +13,9 @@
 // stopped while it slept is late for that deadline, and so its pass is a
 // stall; one that a source woke before it, and was stopped before its own
 // poll() returned, cannot be told from a sleeper.
+//
+// The child of a fork has the parent's descriptors, and what it did to them
+// would be done to the parent: it opens its own when it needs them.
 
 #include "engine/engine.h"
 
@@ -51,18 +54,47 @@ lawn_status_t add_fd(int epoll_fd, int fd, Event event)
                                                                 : LAWN_ERR_IO;
 }
 
+// Sources may share an fd, as completion queues share a channel.
+lawn_status_t add_source_fd(int epoll_fd, int fd)
+{
+    const lawn_status_t status = add_fd(epoll_fd, fd, source_event);
+    return status != LAWN_OK && errno == EEXIST ? LAWN_OK : status;
+}
+
+// In the child of a fork: what it still has of the sources' fds wakes it, too;
+// one that it has closed, or that is something else by now, does not.
+lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
+{
+    for (const lawn_source_t *i = engine->first; i; i = i->next) {
+        if (i->poll && i->fd >= 0 &&
+            add_source_fd(epoll_fd, i->fd) != LAWN_OK &&
+            (errno == ENOMEM || errno == ENOSPC)) {
+            return LAWN_ERR_IO;
+        }
+    }
+    return LAWN_OK;
+}
+
+bool is_open(const lawn_engine_t *engine)
+{
+    return engine->epoll_fd >= 0 && engine->sleeper == getpid();
+}
+
 lawn_status_t open_sleep(lawn_engine_t *engine)
 {
-    if (LAWN_LIKELY(engine->epoll_fd >= 0)) {
+    if (LAWN_LIKELY(is_open(engine))) {
         return LAWN_OK;
     }
+    close_sleep(engine);
     const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     const int timer_fd =
         timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (epoll_fd >= 0 && timer_fd >= 0 &&
-        add_fd(epoll_fd, timer_fd, timer_event) == LAWN_OK) {
+        add_fd(epoll_fd, timer_fd, timer_event) == LAWN_OK &&
+        add_inherited_fds(engine, epoll_fd) == LAWN_OK) {
         engine->epoll_fd = epoll_fd;
         engine->timer_fd = timer_fd;
+        engine->sleeper = getpid();
         return LAWN_OK;
     }
     const int error = errno;
@@ -168,13 +200,14 @@ lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
     if (open_sleep(engine) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
-    const lawn_status_t status = add_fd(engine->epoll_fd, fd, source_event);
-    // Sources may share an fd, as completion queues share a channel.
-    return status != LAWN_OK && errno == EEXIST ? LAWN_OK : status;
+    return add_source_fd(engine->epoll_fd, fd);
 }
 
 void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 {
+    if (!is_open(engine)) {
+        return;
+    }
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
         if (i->poll && i->fd == source->fd) {
             return;
@@ -189,6 +222,9 @@ void lawn::close_sleep(lawn_engine_t *engine)
     if (engine->epoll_fd >= 0) {
         close(engine->epoll_fd);
         close(engine->timer_fd);
+        engine->epoll_fd = -1;
+        engine->timer_fd = -1;
+        engine->armed = LAWN_TIME_INFINITY;
     }
 }
 
