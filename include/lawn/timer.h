@@ -38,7 +38,9 @@
  * one.
  *
  * Threads: a lawn and its timers belong to one thread at a time; there are no
- * locks. Different lawns are independent.
+ * locks. Different lawns are independent. A timer that runs or is paused is its
+ * lawn's: another's functions must not be called for it (an assertion in debug
+ * builds, where a short look shows it; release builds cannot tell).
  *
  * Costs: start, re-arm, stop and pause are O(1) and never allocate; so is the
  * expiry of a timer that was not re-armed, O(1) amortised. One that was, and is

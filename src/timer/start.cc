@@ -99,6 +99,40 @@ bool re_arm_in_place(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
     return true;
 }
 
+#ifndef NDEBUG
+
+// False for a timer that another lawn holds, or that was never initialised, as
+// far as a short look shows: its queue is not walked to the end. A timer has no
+// room for its lawn.
+bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
+{
+    constexpr unsigned most_steps = 16;
+    switch (where_is(timer)) {
+    case idle:
+    case listed:
+        return true;
+    case near:
+        return lawn->near.count() != 0;
+    case dated:
+        return lawn->calendar.count() != 0;
+    default:
+        if (queue_of(timer) >= queue_count) {
+            return false;
+        }
+    }
+    const lawn_link_t *const head = &lawn->queues[queue_of(timer)].head;
+    const lawn_link_t *link = timer->link.next;
+    for (unsigned i = 0; i < most_steps && link != head; ++i) {
+        if (link == &timer->link) {
+            return false; // once round another lawn's queue
+        }
+        link = link->next;
+    }
+    return !list_is_empty(head);
+}
+
+#endif
+
 bool stop(Lawn *lawn, lawn_timer_t *timer)
 {
     const bool was_active = lawn_timer_is_active(timer);
@@ -131,6 +165,7 @@ void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired)
 void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
 {
     Lawn *const lawn = impl_of(handle);
+    LAWN_ASSERT(may_hold(lawn, timer));
     const lawn_time_t deadline = add_saturating(lawn->now, ttl);
     if (LAWN_UNLIKELY(lawn->observer)) {
         report(lawn, Event::start, timer, lawn->now, ttl);
@@ -171,6 +206,7 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer, lawn_time_t ttl)
 bool lawn_timer_stop(lawn_t *handle, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(handle);
+    LAWN_ASSERT(may_hold(lawn, timer));
     report(lawn, Event::stop, timer, lawn->now, 0);
     return stop(lawn, timer);
 }
@@ -179,6 +215,7 @@ bool lawn_timer_pause_rest(lawn_t *handle, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(handle);
     const uint64_t where = where_is(timer);
+    LAWN_ASSERT(may_hold(lawn, timer));
     report(lawn, Event::pause, timer, lawn->now, 0);
     if (where != native && where != stray) {
         return where != paused && stop(lawn, timer);
