@@ -145,7 +145,7 @@ TEST_F(Engine, EveryRefusalInAChildIsReported)
         const unsigned refused =
             count_refusals([this] { return lawn_engine_arm(engine_); });
         lawn_engine_destroy(engine_);
-        _exit(HasFailure() ? 99 : static_cast<int>(refused));
+        exit(HasFailure() ? 99 : static_cast<int>(refused));
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
