@@ -61,6 +61,9 @@ TEST(ClockConvert, Saturates)
     EXPECT_EQ(ticks_from(two_to_64, 1000, 1), 18446744073709552U);
     // 2^64 - 1 is a number of ticks that only INFINITY may have.
     EXPECT_EQ(ticks_from(4294967295.0, 1, 4294967297.0), LAWN_TIME_INFINITY);
+    // 2^64 - 1/2, which is 2^64 when rounded up, must not become 0.
+    EXPECT_EQ(ticks_from(145295143558111.0, 1000, 126960500.0),
+              LAWN_TIME_INFINITY);
 }
 
 // Against the definition, in integers: the least t with t/rate >= value/units.

@@ -72,6 +72,10 @@ TEST_F(Conn, AStallShorterThanTheRtoExcusesNothing)
     send();
     pass_at(start + 149 * msec); // a retransmission would have waited longer
     EXPECT_EQ(take_log(), "d2@149");
+    open();
+    send();
+    pass_at(now_ + 150 * msec); // as long
+    EXPECT_EQ(take_log(), "r1@299");
 }
 
 TEST_F(Conn, WithoutStallDetectionThePeerTimeoutIsLiteral)

@@ -113,6 +113,27 @@ TEST_F(Engine, ASpanBelowANanosecondIsWaitedFor)
     EXPECT_TRUE(is_readable(long_msec));
 }
 
+TEST_F(Engine, ASpanBeyond64BitsOfNanosecondsIsWaitedFor)
+{
+    params_.ticks_per_sec = 1;
+    create();
+    start_timer(LAWN_TIME_INFINITY - 1 - now_);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_readable(2));
+}
+
+// The timerfd has run out, a little early in ticks, and a source is ready, too.
+TEST_F(Engine, ArmIsBusyWhenTheTimerfdRanOutFirst)
+{
+    const int fd = event_fd(0);
+    add('a', fd);
+    start_timer(100);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(is_readable(long_msec));
+    ASSERT_EQ(eventfd_write(fd, 1), 0);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+}
+
 TEST_F(Engine, WaitIsNeverEarly)
 {
     EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_TIMED_OUT);
