@@ -14,7 +14,9 @@
  *
  * All functions here may be called from any thread at any time, and none
  * fails. The first use in a process may take some 20 ms, for calibration, and
- * opens files; call lawn_clock_query() at start-up to have it behind you.
+ * opens files; call lawn_clock_query() at start-up to have it behind you. A
+ * signal handler may call them once it is: one that interrupts the first use
+ * would wait for ever for the thread that it has interrupted.
  */
 #ifndef LAWN_TIME_H
 #define LAWN_TIME_H
