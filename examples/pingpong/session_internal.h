@@ -42,10 +42,11 @@ typedef struct connection {
     /* When the timers may fire at the earliest, by our own reckoning. */
     lawn_time_t retransmit_due;
     lawn_time_t probe_due;
-    lawn_time_t resume_end; /* of the RTO that ran when a stall ended */
-    uint32_t sent;          /* latest message sent */
-    uint32_t acked;         /* latest message acknowledged */
-    uint32_t delivered;     /* latest message delivered */
+    lawn_time_t retransmit_rto; /* with which the timer was started */
+    lawn_time_t resume_end;     /* of the RTO that ran when a stall ended */
+    uint32_t sent;              /* latest message sent */
+    uint32_t acked;             /* latest message acknowledged */
+    uint32_t delivered;         /* latest message delivered */
     uint32_t resume_epoch;
     uint32_t resume_seq;
     uint16_t attempt; /* of message `sent` */

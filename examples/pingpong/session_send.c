@@ -93,7 +93,8 @@ static void start_waiting(session_t *s, connection_t *c)
     c->first_sent = now;
     c->sent_at[0] = now;
     if (!s->sender.reliable) {
-        c->retransmit_due = now + lawn_conn_rto(&c->conn);
+        c->retransmit_rto = lawn_conn_rto(&c->conn);
+        c->retransmit_due = now + c->retransmit_rto;
         lawn_conn_on_send(&c->conn, now);
     }
 }

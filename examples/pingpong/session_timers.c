@@ -46,11 +46,10 @@ static void note_burst(session_t *s, connection_t *c, lawn_time_t now)
         return;
     }
     if (c->resume_epoch != s->resume_epoch || c->resume_seq != c->sent) {
-        lawn_time_t sent_at = c->sent_at[c->attempt % ATTEMPTS_KEPT];
         c->resume_epoch = s->resume_epoch;
         c->resume_seq = c->sent;
         c->resume_count = 0;
-        c->resume_end = s->resumed_at + (c->retransmit_due - sent_at);
+        c->resume_end = s->resumed_at + c->retransmit_rto;
     }
     if (now < c->resume_end && c->resume_count < UINT8_MAX) {
         ++c->resume_count;
@@ -68,7 +67,8 @@ static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
     (void)attempt;
     check_due(s, c->retransmit_due, now);
     note_burst(s, c, now);
-    c->retransmit_due = now + lawn_conn_rto(conn);
+    c->retransmit_rto = lawn_conn_rto(conn);
+    c->retransmit_due = now + c->retransmit_rto;
     session_request(s, c, c == s->control ? WANT_FIN : WANT_RETRANSMIT);
 }
 

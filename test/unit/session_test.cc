@@ -184,6 +184,28 @@ TEST_F(Session, AStallIsSurvivedOnBothSides)
     EXPECT_EQ(engine.stalls, 1U);
 }
 
+// What counts after a stall is the RTO that ran then, not how long the message
+// has waited for room in the send queue.
+TEST_F(Session, AFullSendQueueBeforeAStallIsNoBurst)
+{
+    world.weather.loss = 1;
+    start(1, 1, false, [](session_config_t &config) {
+        config.timers.rto_max = 20 * msec;
+        config.timers.keepalive_idle = 5 * sec;
+    });
+    run(world.now + msec);
+    client->send_depth = client->room = 0;
+    run(world.now + 200 * msec);
+    run(world.now + 100 * msec, client.get());
+    run(world.now + 200 * msec);
+    EXPECT_EQ(client->stats().resume_max, 1U);
+    client->send_depth = 64;
+    world.weather.loss = 0;
+    run(world.now + 60 * sec);
+    expect_delivered(*client, 1);
+    expect_delivered(*server, 1);
+}
+
 TEST_F(Session, LostFinAndFinAckAreRepaired)
 {
     int fins = 0;
