@@ -29,6 +29,14 @@ public:
 
     void signal(int number) const;
 
+    pid_t pid() const
+    {
+        return pid_;
+    }
+
+    // Whether it has ended; does not wait.
+    bool poll_exit();
+
     // Waits for the end: the exit status, or 128 + the signal that ended it.
     // A program that does not end within `seconds` is killed: -1.
     int wait(int seconds = 120);
@@ -47,8 +55,6 @@ public:
     double number(const std::string &name) const;
 
 private:
-    bool poll_exit();
-
     std::string path_; // of the output
     pid_t pid_ = -1;
     int status_ = 0;
