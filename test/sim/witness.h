@@ -1,0 +1,95 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What lawn/conn.h says of one end of a connection, kept beside it: when each
+// of its timers is due, how often it has tried, and so when it may and when it
+// must do what. The library tells the witness only its RTO, and that is
+// compared with RFC 6298 in floating point.
+
+#ifndef LAWN_TEST_SIM_WITNESS_H
+#define LAWN_TEST_SIM_WITNESS_H
+
+#include "checker.h"
+#include "units.h"
+
+#include <lawn/conn.h>
+
+namespace sim
+{
+
+// A pass of a host, in the ticks of its clock but for `at`.
+struct Pass {
+    Nsec at;
+    lawn_time_t now;
+    // The host polled all the time until then, for all that matters: what was
+    // due by then has fired, unless the passes were full.
+    lawn_time_t covered;
+    lawn_time_t stalled_at; // the latest pass that was late
+    // The ticks, since boot, that went by without a pass that could have
+    // fired what was due.
+    uint64_t absent;
+    bool is_late;
+    bool is_backlog; // the pass before was full
+};
+
+// Whom and when a witness speaks of. `terms` are the parameters of the end but
+// for its idle time.
+struct Scene {
+    Checker &checker;
+    const Pass &pass;
+    const lawn_conn_params_t &terms;
+    uint32_t end;
+};
+
+// A timer has fired that should be due at `deadline`.
+void check_expiry(const Scene &scene, lawn_time_t deadline, const char *what);
+
+// A timer that is due at `deadline` has not fired so far.
+void check_pending(const Scene &scene, lawn_time_t deadline, const char *what);
+
+class Witness
+{
+public:
+    void open(const Scene &scene, lawn_time_t idle, lawn_time_t rto);
+    void hear(const Scene &scene);
+    void send(const Scene &scene);
+    void ack(const Scene &scene, lawn_time_t sample, bool all_acked,
+             lawn_time_t rto, lawn_time_t usec_ticks);
+    // True when the peer timeout was over, and a stall excused it.
+    bool retransmit(const Scene &scene, unsigned attempt, lawn_time_t rto);
+    void probe(const Scene &scene, unsigned count);
+    void die(const Scene &scene, lawn_conn_reason_t reason);
+    void look(const Scene &scene) const;
+
+    // How much of the time in which it must be found out has gone by without
+    // a word from the peer, in percent; 0 without keepalive.
+    unsigned share_of_bound(const Scene &scene) const;
+
+private:
+    bool is_over(const Scene &scene) const;
+    bool is_excused(const Scene &scene) const;
+    lawn_time_t silence_bound(const Scene &scene) const;
+    void check_bounds(const Scene &scene) const;
+    void check_sample(const Scene &scene, lawn_time_t sample, lawn_time_t rto,
+                      lawn_time_t usec_ticks);
+    void check_backoff(const Scene &scene, lawn_time_t rto) const;
+    void start_retransmit(const Scene &scene);
+
+    // Deadlines; LAWN_TIME_INFINITY: does not run.
+    lawn_time_t keepalive_ = LAWN_TIME_INFINITY;
+    lawn_time_t retransmit_ = LAWN_TIME_INFINITY;
+
+    lawn_time_t idle_ = 0;
+    lawn_time_t heard_ = 0;
+    uint64_t absent_when_heard_ = 0;
+    lawn_time_t unacked_since_ = 0;
+    uint64_t absent_when_sent_ = 0;
+    lawn_time_t rto_ = 0;
+    double srtt_ = 0;
+    double rttvar_ = 0;
+    unsigned attempt_ = 0;
+    unsigned probe_ = 0;
+};
+
+} // namespace sim
+
+#endif
