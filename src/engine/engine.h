@@ -13,8 +13,6 @@
 
 #include <lawn/engine.h>
 
-#include <sys/types.h>
-
 namespace lawn
 {
 struct Trace;
@@ -55,7 +53,7 @@ struct lawn_engine {
     // Sleeping; -1 until something needs it.
     int epoll_fd;
     int timer_fd;
-    pid_t sleeper; // the process that has opened them
+    unsigned forks;    // fork_count when they were opened
     lawn_time_t armed; // what timer_fd is set to; INFINITY: nothing
 };
 

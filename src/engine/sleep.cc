@@ -15,13 +15,16 @@
 // poll() returned, cannot be told from a sleeper.
 //
 // The child of a fork has the parent's descriptors, and what it did to them
-// would be done to the parent: it opens its own when it needs them.
+// would be done to the parent: it opens its own when it needs them. It knows by
+// a count of forks, since asking for the process's number would double what
+// arming costs.
 
 #include "engine/engine.h"
 
 #include "clock/convert.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -75,9 +78,31 @@ lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
     return LAWN_OK;
 }
 
+unsigned fork_count; // between this process and the first that slept
+
+void count_fork()
+{
+    ++fork_count;
+}
+
+// Threads that come here together count each fork twice, which does no harm.
+bool count_forks()
+{
+    static bool are_counted;
+    if (!__atomic_load_n(&are_counted, __ATOMIC_RELAXED)) {
+        const int error = pthread_atfork(nullptr, nullptr, count_fork);
+        if (error != 0) {
+            errno = error;
+            return false;
+        }
+        __atomic_store_n(&are_counted, true, __ATOMIC_RELAXED);
+    }
+    return true;
+}
+
 bool is_open(const lawn_engine_t *engine)
 {
-    return engine->epoll_fd >= 0 && engine->sleeper == getpid();
+    return engine->epoll_fd >= 0 && engine->forks == fork_count;
 }
 
 lawn_status_t open_sleep(lawn_engine_t *engine)
@@ -86,6 +111,9 @@ lawn_status_t open_sleep(lawn_engine_t *engine)
         return LAWN_OK;
     }
     close_sleep(engine);
+    if (!count_forks()) {
+        return LAWN_ERR_IO;
+    }
     const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     const int timer_fd =
         timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -94,7 +122,7 @@ lawn_status_t open_sleep(lawn_engine_t *engine)
         add_inherited_fds(engine, epoll_fd) == LAWN_OK) {
         engine->epoll_fd = epoll_fd;
         engine->timer_fd = timer_fd;
-        engine->sleeper = getpid();
+        engine->forks = fork_count;
         return LAWN_OK;
     }
     const int error = errno;

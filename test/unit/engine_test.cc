@@ -272,6 +272,19 @@ TEST_F(Engine, SourcesMayBeReplacedInAPass)
     EXPECT_EQ(pass(), "");
 }
 
+TEST_F(Engine, RemovingTwiceInAPassIsAMistake)
+{
+    lawn_source_t *source = nullptr;
+    source = add([&] {
+        lawn_engine_remove(engine_, source);
+        EXPECT_DEBUG_DEATH(lawn_engine_remove(engine_, source), "poll");
+        return note('a');
+    });
+    add('b');
+    EXPECT_EQ(pass(), "ab");
+    EXPECT_EQ(pass(), "b");
+}
+
 TEST_F(Engine, SourcesMayBeRemovedBetweenPasses)
 {
     lawn_source_t *const a = add('a');
