@@ -112,7 +112,8 @@ LAWN_API lawn_status_t lawn_conn_open(lawn_engine_t *engine,
                                       lawn_conn_t *conn);
 
 /* Stops both timers; the memory may be freed at once. No op is called. A
- * closed connection may be closed again, and opened again. */
+ * closed connection may be closed again, and opened again. Not once the engine
+ * of an open one is gone. */
 LAWN_API void lawn_conn_close(lawn_conn_t *conn);
 
 /* Something that wants an ACK was sent. Starts the retransmit timer unless it
