@@ -98,9 +98,12 @@ TEST_F(Engine, ChildMayHaveClosedTheSources)
     EXPECT_TRUE(does_well_in_a_child([&] {
         close(fds[0]);
         close(fds[1]);
-        return open("/proc/self/exe", O_RDONLY) == fds[0] &&
-               lawn_engine_arm(engine_) == LAWN_OK &&
-               lawn_engine_wait(engine_, msec) == LAWN_ERR_TIMED_OUT;
+        const bool is_quiet =
+            open("/proc/self/exe", O_RDONLY) == fds[0] &&
+            lawn_engine_arm(engine_) == LAWN_OK &&
+            lawn_engine_wait(engine_, msec) == LAWN_ERR_TIMED_OUT;
+        lawn_engine_destroy(engine_);
+        return is_quiet;
     }));
     EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
 }
@@ -114,7 +117,9 @@ TEST_F(Engine, ChildWhoseSourcesShareAnFd)
         const bool is_quiet = lawn_engine_arm(engine_) == LAWN_OK;
         lawn_engine_remove(engine_, a);
         signal_fd(fd);
-        return is_quiet && lawn_engine_arm(engine_) == LAWN_ERR_BUSY;
+        const bool wakes = lawn_engine_arm(engine_) == LAWN_ERR_BUSY;
+        lawn_engine_destroy(engine_);
+        return is_quiet && wakes;
     }));
 }
 
