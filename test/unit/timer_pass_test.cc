@@ -11,6 +11,9 @@
 namespace
 {
 
+// What remains of it goes to queues, never to the tree.
+constexpr lawn_time_t far_ttl = lawn_time_t{1} << 43;
+
 struct TimerPass : testing::Test {
     TimerPass()
     {
@@ -34,6 +37,19 @@ struct TimerPass : testing::Test {
         return timers_;
     }
 
+    static void note(lawn_timer_t *timer, lawn_time_t)
+    {
+        self->fired_.push_back(timer);
+    }
+
+    void expect_all_in_order(lawn_time_t now)
+    {
+        ASSERT_EQ(lawn_advance(lawn_, now, 0), timers_.size());
+        for (size_t i = 0; i < timers_.size(); ++i) {
+            ASSERT_EQ(fired_[i], &timers_[i]) << i;
+        }
+    }
+
     static TimerPass *self; // for the callbacks
 
     lawn_t *lawn_ = nullptr;
@@ -52,10 +68,7 @@ TEST_F(TimerPass, OneTtlIsInOrderFromTwoQueues)
     for (size_t i = 0; i < others.size(); ++i) {
         lawn_timer_start(lawn_, &others[i], 0, 1000 * ttl + i);
     }
-    std::vector<lawn_timer_t> &timers =
-        make(100, [](lawn_timer_t *timer, lawn_time_t) {
-            self->fired_.push_back(timer);
-        });
+    std::vector<lawn_timer_t> &timers = make(100, note);
     for (size_t i = 0; i < timers.size(); ++i) {
         if (i == timers.size() / 2) {
             for (lawn_timer_t &other : others) {
@@ -64,10 +77,45 @@ TEST_F(TimerPass, OneTtlIsInOrderFromTwoQueues)
         }
         lawn_timer_start(lawn_, &timers[i], i, ttl);
     }
-    ASSERT_EQ(lawn_advance(lawn_, 2 * ttl, 0), timers.size());
-    for (size_t i = 0; i < timers.size(); ++i) {
-        ASSERT_EQ(fired_[i], &timers[i]) << i;
+    expect_all_in_order(2 * ttl);
+}
+
+// Those that were moved are in the queue of what remained of their time, those
+// that were started afterwards in that of the TTL.
+TEST_F(TimerPass, OneTtlIsInOrderAfterMoves)
+{
+    std::vector<lawn_timer_t> &timers = make(80, note);
+    for (const lawn_time_t now : {lawn_time_t{0}, far_ttl / 2}) {
+        for (size_t i = 0; i < 40; ++i) {
+            lawn_timer_start(lawn_, &timers[i], now, far_ttl);
+        }
     }
+    EXPECT_EQ(lawn_advance(lawn_, far_ttl, 0), 0U);
+    for (size_t i = 40; i < 80; ++i) {
+        lawn_timer_start(lawn_, &timers[i], far_ttl, far_ttl);
+    }
+    expect_all_in_order(3 * far_ttl);
+}
+
+TEST_F(TimerPass, OneTtlIsInOrderAfterSettling)
+{
+    std::vector<lawn_timer_t> &timers = make(81, note);
+    // One to settle for, soon after the checks of the next forty.
+    lawn_timer_start(lawn_, &timers[0], 0, far_ttl - 1);
+    lawn_timer_start(lawn_, &timers[0], 0, far_ttl + 1);
+    EXPECT_TRUE(lawn_settle(lawn_, 0));
+    for (const lawn_time_t ttl : {far_ttl, 4 * far_ttl}) {
+        for (size_t i = 1; i < 41; ++i) {
+            lawn_timer_start(lawn_, &timers[i], 0, ttl);
+        }
+    }
+    EXPECT_EQ(lawn_advance(lawn_, far_ttl / 2, 0), 0U);
+    EXPECT_TRUE(lawn_settle(lawn_, 0));
+    EXPECT_EQ(lawn_next(lawn_), far_ttl + 1);
+    for (size_t i = 41; i < 81; ++i) {
+        lawn_timer_start(lawn_, &timers[i], far_ttl / 2, 4 * far_ttl);
+    }
+    expect_all_in_order(5 * far_ttl);
 }
 
 // Overdue timers that wait to be put in order.
