@@ -412,6 +412,28 @@ TEST_F(Exhaustive, Herds)
     expect_some(reached().coarse);
 }
 
+// Stops and re-arms at every place of a small tree.
+TEST_F(Exhaustive, Tree)
+{
+    const unsigned timers = 6;
+    Scenario scenario = usual("tree", timers, {1000}, 5);
+    scenario.prepare = [](World &world) {
+        world.block(1000);
+        for (const unsigned i : {3, 0, 5, 1, 4, 2}) {
+            world.start(i, 1000);
+            world.wait(1);
+        }
+        world.wait(990);
+        world.advance(0);
+    };
+    scenario.alphabet = Alphabet()
+                            .starts(timers, 1)
+                            .on_each(Kind::stop, timers)
+                            .moves(Kind::advance, {Target::at}, {1});
+    run(scenario);
+    expect_some(reached().ops[1][lawn::near]);
+}
+
 // So many in the tree that less goes there, and then more.
 TEST_F(Exhaustive, ManyNear)
 {

@@ -101,6 +101,32 @@ struct Reached {
     std::bitset<lawn::class_count> classes; // with an actor in their queue
 };
 
+// A timer and its model: a line.
+struct alignas(64) Entry {
+    lawn_timer_t timer; // first
+    lawn_time_t ttl;
+    lawn_time_t deadline; // as lawn_timer_deadline() shall tell
+    uint16_t next;        // of those that run, by start
+    uint16_t prev;
+    bool runs;
+    bool deferred; // not due in this pass
+    bool turnless; // among those that were started after the last turn
+    bool drained;  // to be handed over
+};
+
+struct alignas(64) State {
+    lawn_time_t clock;
+    lawn_time_t seen; // the latest time that the lawn was told
+    uint64_t starts;  // at that time, up to the last turn
+    uint16_t first;   // of the list of those that run
+    uint16_t last;
+    unsigned running;
+    unsigned timers;
+};
+
+constexpr uint16_t nobody = UINT16_MAX; // no timer in the list
+constexpr uint64_t last_turn = (uint64_t{1} << 21) - 1;
+
 class World
 {
 public:
@@ -137,9 +163,6 @@ public:
     Reached &reached();
 
 private:
-    struct Entry;
-    struct State;
-
     static void *allocate(void *arg, size_t size);
     static void release(void *, void *);
     static void on_expired(lawn_timer_t *timer, lawn_time_t now);
@@ -168,6 +191,8 @@ private:
     void compare();
     void note(unsigned i);
     void note_op(unsigned op, unsigned i);
+
+    static World *current_; // for callbacks, which get but a timer
 
     unsigned char *arena_;
     State *state_ = nullptr;
