@@ -187,7 +187,9 @@ void World::block(lawn_time_t ttl)
         const unsigned q = static_cast<unsigned>(free - queues);
         const unsigned i = add();
         start(i, blockers.ttl_for(q));
-        expect(lawn::queue_of(&entries_[i].timer) == q, "not blocked");
+        expect(lawn::queue_of(&entries_[i].timer) == q &&
+                   entries_[i].deadline == LAWN_TIME_INFINITY,
+               "not blocked for ever");
     }
 }
 
