@@ -10,14 +10,8 @@
 // classes. A failure is told with the calls that lead to it, and with a
 // LAWN_TEST_SEQUENCE that makes them alone.
 
-#include "exhaustive_alphabet.h"
 #include "exhaustive_blockers.h"
-#include "exhaustive_search.h"
-
-#include <gtest/gtest.h>
-
-#include <inttypes.h>
-#include <stdlib.h>
+#include "exhaustive_fixture.h"
 
 namespace exhaustive
 {
@@ -30,22 +24,6 @@ constexpr lawn_time_t power(unsigned bits)
     return lawn_time_t{1} << bits;
 }
 
-bool is_replay()
-{
-    return getenv("LAWN_TEST_SEQUENCE") != nullptr;
-}
-
-bool is_full()
-{
-    return getenv("LAWN_TEST_FULL") != nullptr;
-}
-
-bool is_instrumented()
-{
-    const char *const scale = getenv("LAWN_TEST_SCALE");
-    return scale && atoi(scale) < 100;
-}
-
 // Each that shall take its class has both its places taken.
 std::function<void(World &)> block_all(const std::vector<lawn_time_t> &ttls)
 {
@@ -55,83 +33,6 @@ std::function<void(World &)> block_all(const std::vector<lawn_time_t> &ttls)
         }
     };
 }
-
-const auto by_deadline = {Target::before, Target::at, Target::after,
-                          Target::last};
-const auto ends = {Target::at, Target::last};
-
-class Exhaustive : public testing::Test
-{
-protected:
-    ~Exhaustive() override
-    {
-        const Totals &totals = search_.totals();
-        printf("%u scenarios, %.3g sequences: %" PRIu64 " states, %" PRIu64
-               " operations, %" PRIu64 " expiries\n",
-               totals.scenarios, totals.sequences, totals.states,
-               totals.operations, reached().fired);
-        if (!is_replay() && !HasFailure()) {
-            EXPECT_NE(reached().fired, 0U);
-        }
-    }
-
-    void run(Scenario scenario)
-    {
-        scenario.depth += is_full();
-        scenario.depth -= is_instrumented() && scenario.depth > 2;
-        if (!HasFailure()) {
-            EXPECT_TRUE(search_.run(scenario));
-        }
-    }
-
-    // What is usual, on `actors` timers with `ttls`.
-    static Scenario usual(const char *name, unsigned actors,
-                          const std::vector<lawn_time_t> &ttls, unsigned depth)
-    {
-        Scenario scenario = {};
-        scenario.name = name;
-        scenario.actors = actors;
-        scenario.ttls = ttls;
-        scenario.depth = depth;
-        scenario.clock = least_blocker_clock;
-        scenario.alphabet = Alphabet()
-                                .starts(actors, ttls.size())
-                                .on_each(Kind::stop, actors)
-                                .on_each(Kind::pause, actors)
-                                .moves(Kind::advance, {Target::next})
-                                .moves(Kind::advance, by_deadline)
-                                .moves(Kind::advance, ends, {1})
-                                .moves(Kind::skip, ends)
-                                .settles({0});
-        return scenario;
-    }
-
-    Reached &reached()
-    {
-        return search_.reached();
-    }
-
-    // Each of the operations start, stop and pause was on a timer in each of
-    // these places.
-    void expect_ops(std::initializer_list<lawn::Where> places)
-    {
-        for (unsigned op = 0; op < 3 && !is_replay(); ++op) {
-            for (const lawn::Where where : places) {
-                EXPECT_NE(reached().ops[op][where], 0U) << op << ' ' << where;
-            }
-        }
-    }
-
-    static void expect_some(uint64_t count)
-    {
-        if (!is_replay()) {
-            EXPECT_NE(count, 0U);
-        }
-    }
-
-private:
-    Search search_;
-};
 
 // TTLs that have a queue each: two in ticks, two in steps.
 TEST_F(Exhaustive, Singles)
@@ -183,6 +84,25 @@ TEST_F(Exhaustive, SinglesChangeHands)
         world.stop(0);
     };
     EXPECT_EQ(lawn::class_of(ttl), lawn::class_of(rival));
+    run(scenario);
+    // The same behind more than is worked off in one go, an earlier native of
+    // the TTL among them.
+    scenario.name = "contest/herd";
+    scenario.depth = 3;
+    scenario.prepare = [ttl, rival](World &world) {
+        const lawn_time_t longer = ttl + 60'000;
+        world.block(longer);
+        world.start(1, FirstPlaces().rival(rival));
+        world.block(ttl);
+        world.block(rival);
+        for (unsigned i = 0; i < 40; ++i) {
+            world.start(world.add(), longer);
+        }
+        world.start(0, ttl);
+        world.stop(1);
+        world.wait(1);
+    };
+    EXPECT_EQ(lawn::class_of(ttl), lawn::class_of(ttl + 60'000));
     run(scenario);
     expect_some(reached().in_single[lawn::native]);
     expect_some(reached().in_class[lawn::native]);
