@@ -1,0 +1,355 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Two tables of timers by number over one lawn, against ordered maps: ids that
+// come again and again, callbacks that start and stop them, memory that runs
+// out, and a lawn that is drained below its tables.
+
+#include "input.h"
+#include "memory.h"
+
+#include <lawn/keyed.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace
+{
+
+using fuzz::Input;
+
+struct Start {
+    lawn_time_t deadline;
+    lawn_time_t ttl;
+    uint64_t number;  // the payload, too
+    bool is_deferred; // due in the next pass, not in this
+};
+
+class Tables
+{
+public:
+    explicit Tables(Input input) : input_(input)
+    {
+        lawn_params_t params = {};
+        params.allocator = arena_.allocator();
+        FUZZ_CHECK(lawn_create(&params, &lawn_) == LAWN_OK);
+        for (Table &table : tables_) {
+            table.all = this;
+            create(&table);
+        }
+    }
+
+    void run()
+    {
+        for (unsigned i = 1; !input_.is_empty() && has_more(); ++i) {
+            step();
+            check_between(i % 32 == 0);
+        }
+        if (has_memory_ && input_.byte() % 2 == 0) {
+            // What does not fire now never would.
+            advance(LAWN_TIME_INFINITY, 0);
+            FUZZ_CHECK(earliest() == LAWN_TIME_INFINITY);
+            check_between(true);
+        }
+        for (Table &table : tables_) {
+            lawn_keyed_destroy(table.keyed);
+        }
+        FUZZ_CHECK(lawn_count(lawn_) == 0);
+        FUZZ_CHECK(lawn_check(lawn_) == LAWN_OK);
+        lawn_destroy(lawn_);
+    }
+
+private:
+    struct Table {
+        Tables *all = nullptr;
+        lawn_keyed_t *keyed = nullptr;
+        size_t capacity = 0; // for which nothing is allocated
+        std::map<uint64_t, Start> running;
+        std::set<uint64_t> drained; // their nodes are still the ids'
+    };
+
+    bool has_more() const
+    {
+        return has_memory_ && work_ < fuzz::most_work;
+    }
+
+    void step()
+    {
+        const unsigned op = input_.byte();
+        const unsigned flags = op / 16;
+        Table *const table = &tables_[flags % 2];
+        switch (op % 16) {
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+        case 4:
+            start_one(table, flags);
+            break;
+        case 5:
+            start_many(table, flags);
+            break;
+        case 6:
+        case 7:
+        case 8:
+            stop(table, id(flags), flags & 2);
+            break;
+        case 9:
+        case 10:
+            advance(input_.number(), flags & 2 ? 1 + flags : 0);
+            break;
+        case 11:
+            go_to_next(flags);
+            break;
+        case 12:
+            arena_.set_failing(flags & 2);
+            break;
+        case 13:
+            seen_ += std::min(input_.number(), UINT64_MAX - seen_);
+            break;
+        case 14:
+            drain();
+            break;
+        default:
+            lawn_keyed_destroy(table->keyed);
+            forget_all(table);
+            create(table);
+            break;
+        }
+    }
+
+    // Few, so that they meet again.
+    uint64_t id(unsigned flags)
+    {
+        return flags & 8 ? input_.number() : input_.byte() % 64;
+    }
+
+    void create(Table *table)
+    {
+        arena_.set_failing(false);
+        const size_t hint = input_.byte() % 32;
+        table->keyed = nullptr;
+        FUZZ_CHECK(lawn_keyed_create(lawn_, SIZE_MAX / 2 + hint,
+                                     &table->keyed) == LAWN_ERR_NO_MEMORY);
+        const unsigned refusals = arena_.refusals();
+        const lawn_status_t status =
+            lawn_keyed_create(lawn_, hint, &table->keyed);
+        if (status != LAWN_OK) {
+            FUZZ_CHECK(arena_.refusals() != refusals);
+            FUZZ_CHECK(!table->keyed);
+            has_memory_ = false; // the arena gives each byte once
+            return;
+        }
+        table->capacity = std::max<size_t>(hint, 1);
+        lawn_keyed_set_expired(table->keyed, on_expired, table);
+    }
+
+    static void *payload(uint64_t number)
+    {
+        return reinterpret_cast<void *>(static_cast<uintptr_t>(number));
+    }
+
+    void start(Table *table, uint64_t id, lawn_time_t ttl)
+    {
+        const unsigned allocations = arena_.allocations();
+        const unsigned refusals = arena_.refusals();
+        const bool is_known =
+            table->running.count(id) + table->drained.count(id) != 0;
+        const size_t nodes =
+            table->running.size() + table->drained.size() + !is_known;
+        const lawn_status_t status =
+            lawn_keyed_start(table->keyed, seen_, ttl, id, payload(++starts_));
+        ++work_;
+        if (nodes <= table->capacity) {
+            FUZZ_CHECK(status == LAWN_OK);
+            FUZZ_CHECK(arena_.allocations() == allocations);
+        }
+        if (status != LAWN_OK) {
+            FUZZ_CHECK(status == LAWN_ERR_NO_MEMORY);
+            FUZZ_CHECK(arena_.refusals() != refusals);
+            return;
+        }
+        forget(table, id);
+        table->capacity = std::max(table->capacity, nodes);
+        const lawn_time_t deadline =
+            ttl > UINT64_MAX - seen_ ? LAWN_TIME_INFINITY : seen_ + ttl;
+        table->running[id] = {deadline, ttl, starts_, in_pass_ && ttl == 0};
+        by_deadline_.emplace(deadline, starts_);
+        by_ttl_.emplace(ttl, starts_);
+    }
+
+    void start_one(Table *table, unsigned flags)
+    {
+        const uint64_t which = id(flags);
+        start(table, which, input_.number());
+    }
+
+    void start_many(Table *table, unsigned flags)
+    {
+        const uint64_t first = id(flags);
+        const lawn_time_t ttl = input_.number();
+        for (unsigned i = input_.byte(); i > 0 && has_more(); --i) {
+            start(table, first + i, ttl + (flags & 4 ? i : 0));
+        }
+    }
+
+    void stop(Table *table, uint64_t id, bool wants_payload)
+    {
+        void *given = this;
+        const lawn_status_t status =
+            lawn_keyed_stop(table->keyed, id, wants_payload ? &given : nullptr);
+        const auto running = table->running.find(id);
+        if (running == table->running.end()) {
+            FUZZ_CHECK(status == LAWN_ERR_NO_ELEM);
+            FUZZ_CHECK(given == this);
+        } else {
+            FUZZ_CHECK(status == LAWN_OK);
+            FUZZ_CHECK(!wants_payload ||
+                       given == payload(running->second.number));
+        }
+        forget(table, id);
+    }
+
+    // The model's stop.
+    void forget(Table *table, uint64_t id)
+    {
+        table->drained.erase(id);
+        const auto running = table->running.find(id);
+        if (running != table->running.end()) {
+            const Start &start = running->second;
+            by_deadline_.erase({start.deadline, start.number});
+            by_ttl_.erase({start.ttl, start.number});
+            table->running.erase(running);
+        }
+    }
+
+    void forget_all(Table *table)
+    {
+        while (!table->running.empty()) {
+            forget(table, table->running.begin()->first);
+        }
+        table->drained.clear();
+    }
+
+    lawn_time_t earliest() const
+    {
+        return by_deadline_.empty() ? LAWN_TIME_INFINITY
+                                    : by_deadline_.begin()->first;
+    }
+
+    void advance(lawn_time_t time, unsigned budget)
+    {
+        seen_ += std::min(time, UINT64_MAX - seen_);
+        pass_ = std::min(seen_, LAWN_TIME_INFINITY - 1);
+        const unsigned before = fired_;
+        in_pass_ = true;
+        const unsigned fired = lawn_advance(lawn_, seen_, budget);
+        in_pass_ = false;
+        FUZZ_CHECK(fired == fired_ - before);
+        FUZZ_CHECK(budget == 0 || fired <= budget);
+        for (Table &table : tables_) {
+            for (auto &[id, start] : table.running) {
+                FUZZ_CHECK(start.deadline > pass_ || start.is_deferred ||
+                           fired == budget);
+                start.is_deferred = false;
+            }
+        }
+    }
+
+    // To the tick at which the next timer is due, or the one before.
+    void go_to_next(unsigned flags)
+    {
+        const lawn_time_t due = earliest() - (flags & 2 ? 1 : 0);
+        if (earliest() != LAWN_TIME_INFINITY) {
+            advance(due - std::min(due, seen_), flags & 4 ? 1 : 0);
+        }
+    }
+
+    void drain()
+    {
+        const size_t running = by_deadline_.size();
+        FUZZ_CHECK(lawn_drain(lawn_, nullptr) == running);
+        by_deadline_.clear();
+        by_ttl_.clear();
+        for (Table &table : tables_) {
+            for (const auto &[id, start] : table.running) {
+                table.drained.insert(id);
+            }
+            table.running.clear();
+        }
+    }
+
+    void check_between(bool thoroughly) const
+    {
+        for (const Table &table : tables_) {
+            FUZZ_CHECK(!has_memory_ ||
+                       lawn_keyed_count(table.keyed) ==
+                           table.running.size() + table.drained.size());
+        }
+        FUZZ_CHECK(lawn_count(lawn_) == by_deadline_.size());
+        FUZZ_CHECK(lawn_next(lawn_) <= earliest());
+        if (thoroughly) {
+            FUZZ_CHECK(lawn_check(lawn_) == LAWN_OK);
+        }
+    }
+
+    static void on_expired(void *arg, uint64_t id, void *payload,
+                           lawn_time_t now)
+    {
+        Table *const table = static_cast<Table *>(arg);
+        table->all->expired(table, id, payload, now);
+    }
+
+    void expired(Table *table, uint64_t id, const void *given, lawn_time_t now)
+    {
+        ++fired_;
+        ++work_;
+        FUZZ_CHECK(in_pass_ && now == pass_);
+        const auto running = table->running.find(id);
+        FUZZ_CHECK(running != table->running.end());
+        const Start &start = running->second;
+        FUZZ_CHECK(given == payload(start.number));
+        FUZZ_CHECK(start.deadline <= now && !start.is_deferred);
+        FUZZ_CHECK(by_ttl_.lower_bound({start.ttl, 0})->second == start.number);
+        const lawn_time_t ttl = start.ttl;
+        forget(table, id);
+        for (unsigned i = input_.byte_at_end() % 4; i > 0 && has_more(); --i) {
+            act(id, ttl);
+        }
+    }
+
+    void act(uint64_t id, lawn_time_t ttl)
+    {
+        const unsigned op = input_.byte_at_end();
+        Table *const table = &tables_[op % 2];
+        const uint64_t other = op & 2 ? id : input_.byte_at_end() % 64;
+        if (op & 4) {
+            stop(table, other, op & 8);
+        } else {
+            start(table, other, op & 8 ? ttl : input_.number_at_end());
+        }
+    }
+
+    Input input_;
+    fuzz::Arena arena_;
+    lawn_t *lawn_ = nullptr;
+    bool has_memory_ = true;
+    Table tables_[2];
+    std::set<std::pair<lawn_time_t, uint64_t>> by_deadline_; // and number
+    std::set<std::pair<lawn_time_t, uint64_t>> by_ttl_;
+    lawn_time_t seen_ = 0; // by the lawn
+    lawn_time_t pass_ = 0; // the time of the latest
+    bool in_pass_ = false;
+    unsigned fired_ = 0;
+    unsigned work_ = 0;
+    uint64_t starts_ = 0;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Tables(Input(data, size)).run();
+    return 0;
+}
