@@ -4,7 +4,8 @@
 # RTTI. Usage: headers.sh INCLUDE_DIR
 set -euo pipefail
 include=$1
-flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"
+flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+-Werror -fsyntax-only"
 for header in "$include"/lawn/*.h; do
     name=lawn/$(basename "$header")
     # CC and CXX may carry a launcher or flags: split on purpose.
