@@ -16,7 +16,12 @@
 
 #include <string.h>
 
+#if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, size) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)0)
+#endif
 
 namespace fuzz
 {
