@@ -163,7 +163,7 @@ TEST_F(Exhaustive, Callbacks)
             .moves(Kind::advance, ends, {1});
         for (const Reaction &reaction : reactions) {
             alphabet.moves(Kind::advance, {Target::last}, {0}, {reaction});
-            alphabet.moves(Kind::advance, {Target::at}, {1}, {reaction});
+            alphabet.moves(Kind::advance, {Target::at}, {0, 1}, {reaction});
         }
         scenario.alphabet = alphabet;
         if (blocked) {
