@@ -151,8 +151,8 @@ Result run(std::vector<std::string> words, const char *clock)
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
     pid_t child = -1;
-    const int failed = posix_spawn(&child, arguments[0], &actions, nullptr,
-                                   arguments.data(), environment.data());
+    const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr,
+                                    arguments.data(), environment.data());
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
     close(err[1]);
