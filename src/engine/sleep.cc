@@ -148,8 +148,7 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
 // BUSY when there is work. `expired_p`: the timerfd has run out.
 lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
 {
-    // The lawn may have been told of a later time than the clock tells now.
-    if (lawn_next(engine->lawn) <= later_of(now, engine->lawn->now)) {
+    if (lawn_next(engine->lawn) <= now) {
         return LAWN_ERR_BUSY;
     }
     if (open_sleep(engine) != LAWN_OK) {
@@ -172,14 +171,16 @@ lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
 }
 
 // The same, having found out when exactly to wake; a source that has work
-// meanwhile does not wait for long.
+// meanwhile does not wait for long. What is due by the lawn's time is not
+// settled: that may be ahead of the clock, by which it is waited for.
 lawn_status_t look_and_settle(lawn_engine_t *engine, lawn_time_t now,
                               bool *expired_p)
 {
     for (;;) {
         const bool is_settled = lawn_settle(engine->lawn, settle_moves);
         const lawn_status_t status = look(engine, now, expired_p);
-        if (is_settled || status != LAWN_OK) {
+        if (is_settled || status != LAWN_OK ||
+            lawn_next(engine->lawn) <= engine->lawn->now) {
             return status;
         }
     }
