@@ -386,7 +386,9 @@ TEST_F(Exhaustive, LastTurns)
             }
             const unsigned other = world.add();
             world.start(other, 9);
-            world.use_up_turns(other, 3);
+            world.use_up_turns(other, 4);
+            world.start(0, 1000);
+            world.start(0, 1000); // a stray: from now on inline
         };
         run(scenario);
     }
