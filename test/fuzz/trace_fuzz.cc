@@ -131,11 +131,13 @@ bool is_number(const std::string &text, unsigned base)
 // here, nor a time that could be too long.
 bool is_event(const std::string &line)
 {
-    std::vector<std::string> fields;
-    for (size_t begin = 0; begin != std::string::npos + 1;) {
-        const size_t end = line.find(' ', begin);
-        fields.push_back(line.substr(begin, end - begin));
-        begin = end + 1;
+    std::vector<std::string> fields(1);
+    for (const char c : line) {
+        if (c == ' ') {
+            fields.emplace_back();
+        } else {
+            fields.back() += c;
+        }
     }
     if (fields.size() < 3 || line.size() > 200 || !is_number(fields[0], 10) ||
         fields[0].size() > 9) {
@@ -300,8 +302,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(shorter, before);
         const bool may_be_too_long =
             !shorter.events.empty() && shorter.events.back().now > 1U << 30;
-        FUZZ_CHECK(line > lines.size() || text.back() != '\n' ||
-                   may_be_too_long || !is_event(lines[line - 1]));
+        const bool is_cut = line == lines.size() && text.back() != '\n';
+        FUZZ_CHECK(line > lines.size() || is_cut || may_be_too_long ||
+                   !is_event(lines[line - 1]));
     }
     return 0;
 }

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -259,13 +260,13 @@ TEST(Threads, AnEngineGoesFromThreadToThread)
 {
     Life alone(1);
     alone.run(thread_count * steps);
-    Life *life = nullptr;
-    std::thread([&] { life = new Life(1); }).join();
+    std::unique_ptr<Life> life;
+    std::thread([&] { life = std::make_unique<Life>(1); }).join();
     for (unsigned i = 0; i < thread_count; ++i) {
         std::thread([&] { life->run(steps); }).join();
     }
     EXPECT_EQ(life->sum(), alone.sum());
-    std::thread([&] { delete life; }).join();
+    std::thread([&] { life.reset(); }).join();
 }
 
 TEST(Threads, EachRecordsItsOwnTrace)
