@@ -48,7 +48,8 @@ LAWN_API lawn_status_t lawn_keyed_start(lawn_keyed_t *keyed, lawn_time_t now,
 LAWN_API lawn_status_t lawn_keyed_stop(lawn_keyed_t *keyed, uint64_t id,
                                        void **payload_p);
 
-/* Timers that are running. */
+/* Timers that are running; those that lawn_drain() has ended count, and take
+ * room, until they are started or stopped. */
 LAWN_API size_t lawn_keyed_count(const lawn_keyed_t *keyed);
 
 LAWN_END_DECLS
