@@ -213,8 +213,8 @@ constexpr unsigned steps = 4000;
 
 TEST(Threads, TheClockIsForAll)
 {
-    // The first use in this process, if this test comes first: ClockProcess
-    // sees to that for all of the clock's own functions.
+    // The first use of the clock in this process; ClockProcess has more such,
+    // on either source and across forks.
     std::array<double, thread_count> rates = {};
     in_threads([&](unsigned i) {
         const lawn_time_t begin = lawn_get_time();
