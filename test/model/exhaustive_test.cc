@@ -77,7 +77,7 @@ TEST_F(Exhaustive, SinglesChangeHands)
     const lawn_time_t ttl = power(20) + 1;
     const lawn_time_t rival = FirstPlaces().rival(ttl);
     Scenario scenario = usual("contest", 3, {ttl, rival}, 5);
-    scenario.prepare = [ttl, rival](World &world) {
+    scenario.prepare = [rival](World &world) {
         world.start(0, FirstPlaces().rival(rival)); // keeps it meanwhile
         world.block(ttl);
         world.block(rival);
@@ -89,7 +89,7 @@ TEST_F(Exhaustive, SinglesChangeHands)
     // the TTL among them.
     scenario.name = "contest/herd";
     scenario.depth = 3;
-    scenario.prepare = [ttl, rival](World &world) {
+    scenario.prepare = [rival](World &world) {
         const lawn_time_t longer = ttl + 60'000;
         world.block(longer);
         world.start(1, FirstPlaces().rival(rival));
@@ -359,7 +359,7 @@ TEST_F(Exhaustive, ManyNear)
 {
     const lawn_time_t ttl = power(20) + 60'000;
     Scenario scenario = usual("near", 2, {ttl, 1000}, 2);
-    scenario.prepare = [ttl](World &world) {
+    scenario.prepare = [](World &world) {
         world.block(ttl);
         for (unsigned i = 0; i < 1100; ++i) {
             world.start(world.add(), ttl);
