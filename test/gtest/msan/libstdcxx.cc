@@ -14,6 +14,8 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
 #include <sanitizer/msan_interface.h>
 
@@ -27,6 +29,8 @@
 
 namespace
 {
+
+using Rehash = std::pair<bool, size_t>;
 
 template <class T> void is_written(const T *object)
 {
@@ -89,6 +93,18 @@ LAWN_WRAP("_ZNSt8__detail15_List_node_base7_M_hookEPS0_", void, hook,
 {
     real_hook(self, next);
     is_written(self);
+}
+
+// ---- results
+
+LAWN_WRAP("_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm", Rehash,
+          need_rehash, const std::__detail::_Prime_rehash_policy *self,
+          size_t buckets, size_t elements, size_t more)
+{
+    Rehash result = real_need_rehash(self, buckets, elements, more);
+    is_written(self);
+    is_written(&result);
+    return result;
 }
 
 // ---- input: these are no templates for char
