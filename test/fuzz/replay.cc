@@ -4,12 +4,11 @@
 // the corpora are tests for every compiler and under every instrument. Each
 // file is named before it runs, so the last one named is the one that failed.
 
-#include <algorithm>
+#include <dirent.h>
+
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,41 +17,61 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 namespace
 {
 
-bool run(const std::filesystem::path &path)
+bool run(const std::string &path)
 {
     printf("%s\n", path.c_str());
     fflush(stdout);
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+    FILE *const file = fopen(path.c_str(), "rb");
     if (!file) {
-        fprintf(stderr, "replay: cannot read %s\n", path.c_str());
+        perror(path.c_str());
         return false;
     }
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(text.data()),
-                           text.size());
+    std::vector<uint8_t> input;
+    for (int byte = getc(file); byte != EOF; byte = getc(file)) {
+        input.push_back(static_cast<uint8_t>(byte));
+    }
+    fclose(file);
+    LLVMFuzzerTestOneInput(input.data(), input.size());
     return true;
+}
+
+// The files of a folder in the order of their names, or the file itself.
+std::vector<std::string> files_of(const std::string &path)
+{
+    dirent **entries = nullptr;
+    const int count =
+        scandir(path.c_str(), &entries, nullptr,
+                [](const dirent **a, const dirent **b) {
+                    return std::string((*a)->d_name).compare((*b)->d_name);
+                });
+    if (count < 0) {
+        return {path};
+    }
+    std::vector<std::string> files;
+    for (int i = 0; i < count; ++i) {
+        const std::string name = entries[i]->d_name;
+        if (name != "." && name != "..") {
+            files.push_back(path + '/' + name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return files;
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-    std::vector<std::filesystem::path> paths;
+    size_t count = 0;
     for (int i = 1; i < argc; ++i) {
-        if (!std::filesystem::is_directory(argv[i])) {
-            paths.emplace_back(argv[i]);
-            continue;
-        }
-        for (const auto &entry : std::filesystem::directory_iterator(argv[i])) {
-            paths.push_back(entry.path());
-        }
-    }
-    std::sort(paths.begin(), paths.end());
-    for (const auto &path : paths) {
-        if (!run(path)) {
-            return 1;
+        for (const std::string &path : files_of(argv[i])) {
+            if (!run(path)) {
+                return 1;
+            }
+            ++count;
         }
     }
-    printf("%zu inputs\n", paths.size());
-    return paths.empty() ? 1 : 0;
+    printf("%zu inputs\n", count);
+    return count == 0 ? 1 : 0;
 }
