@@ -9,11 +9,12 @@ if [[ $# != 1 ]]; then
     echo "usage: replay.sh LAWN_SIM" >&2
     exit 2
 fi
-sim=$1
+# For another machine, QEMU runs it.
+read -ra sim <<<"${MESON_EXE_WRAPPER-} $1"
 
 # digest SEED: of a short run. Address space randomisation differs each time.
 digest() {
-    "$sim" --seed "$1" --connections 300 --hosts 5 --hours 0.1 |
+    "${sim[@]}" --seed "$1" --connections 300 --hosts 5 --hours 0.1 |
         sed -n 's/^digest: //p'
 }
 
@@ -29,12 +30,12 @@ if [[ $first == "$other" ]]; then
     exit 1
 fi
 
-"$sim" --help | grep -q '^usage: lawn_sim'
+"${sim[@]}" --help | grep -q '^usage: lawn_sim'
 
 # refuses ARG...
 refuses() {
     local status=0 said
-    said=$("$sim" "$@" 2>&1 >/dev/null) || status=$?
+    said=$("${sim[@]}" "$@" 2>&1 >/dev/null) || status=$?
     if [[ $status != 2 || $(wc -l <<<"$said") != 1 || ! $said ]]; then
         echo "'$*': status $status, said '$said'"
         exit 1
