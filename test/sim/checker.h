@@ -17,7 +17,7 @@ constexpr uint32_t no_end = UINT32_MAX;
 class Checker
 {
 public:
-    explicit Checker(uint64_t seed) : seed_(seed), digest_(mix(seed))
+    explicit Checker(uint64_t seed) : seed_(seed), digest_(lawn::mix64(seed))
     {
     }
 
@@ -40,7 +40,7 @@ public:
 
     uint64_t digest() const
     {
-        return mix(digest_);
+        return lawn::mix64(digest_);
     }
 
 private:

@@ -43,7 +43,9 @@ void note(const End &end, char what, uint64_t value)
 // What message `number` of an end says; not 0.
 uint64_t content_of(uint32_t end, uint32_t incarnation, uint64_t number)
 {
-    return mix(mix(uint64_t{end} << 32 | incarnation) + number) | 1;
+    return lawn::mix64(lawn::mix64(uint64_t{end} << 32 | incarnation) +
+                       number) |
+           1;
 }
 
 void send_data(End &end, uint32_t number)

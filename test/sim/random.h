@@ -8,15 +8,10 @@
 
 #include "units.h"
 
+#include "base/mix.h"
+
 namespace sim
 {
-
-inline uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 class Random
 {
@@ -34,7 +29,7 @@ public:
 
     uint64_t next()
     {
-        return mix(state_ += 0x9e3779b97f4a7c15U);
+        return lawn::mix64(state_ += 0x9e3779b97f4a7c15U);
     }
 
     uint64_t below(uint64_t bound)

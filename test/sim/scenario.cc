@@ -71,7 +71,7 @@ Scenario draw_scenario(uint64_t seed, uint32_t connections, uint32_t hosts,
                        Nsec duration)
 {
     static constexpr unsigned budgets[] = {1, 8, 64, 64, 256};
-    Random random(mix(seed + 1));
+    Random random(lawn::mix64(seed + 1));
     Scenario scenario = {};
     scenario.seed = seed;
     scenario.connections = connections;

@@ -85,7 +85,7 @@ struct Counters {
 
 struct Shared {
     explicit Shared(const Scenario &drawn)
-        : scenario(drawn), checker(drawn.seed), random(mix(drawn.seed)),
+        : scenario(drawn), checker(drawn.seed), random(lawn::mix64(drawn.seed)),
           network(scenario, random.split(), events),
           horizon(sim::horizon(drawn)), standing(drawn.hosts),
           wakes(drawn.hosts, never)
