@@ -329,15 +329,14 @@ TEST_F(Trace, ProcessesShareNoFile)
     const pid_t child = fork();
     if (child == 0) {
         close(done[1]);
-        lawn_engine_t *engine = nullptr;
+        create();
         char byte = 0;
-        const bool good = lawn_engine_create(&params_, &engine) == LAWN_OK &&
-                          ::write(ready[1], &byte, 1) == 1 &&
+        const bool good = ::write(ready[1], &byte, 1) == 1 &&
                           read(done[0], &byte, 1) == 0;
         lawn_timer_t timer = {};
-        lawn_engine_start(engine, &timer, 9);
-        lawn_engine_destroy(engine);
-        _exit(good ? 0 : 1);
+        lawn_engine_start(engine_, &timer, 9);
+        lawn_engine_destroy(engine_);
+        _exit(good && !HasFailure() ? 0 : 1);
     }
     char byte = 0;
     ASSERT_EQ(read(ready[0], &byte, 1), 1);
