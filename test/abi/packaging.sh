@@ -35,7 +35,8 @@ expect_rang() {
 
 # Installed. The other parts are off: this is about the library.
 quietly "$MESON" setup "$work/build" "$root" --prefix "$work/prefix" \
-    --libdir lib -Dtests=disabled -Dverbs=disabled -Dbench=disabled
+    --libdir lib -Dtests=disabled -Dbench=disabled \
+    -Dverbs=disabled -Ducx=disabled -Ddpdk=disabled
 quietly "$MESON" install -C "$work/build"
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
 read -ra flags < <(pkg-config --cflags --libs lawn)
