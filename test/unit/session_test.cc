@@ -169,15 +169,15 @@ TEST_F(Session, DeathByPeerTimeoutAndByRetries)
 // its timers may conclude that they did not.
 TEST_F(Session, AStallIsSurvivedOnBothSides)
 {
-    start(50, 2000, false, [](session_config_t &config) {
+    start(50, 500, false, [](session_config_t &config) {
         config.timers.keepalive_idle = 5 * sec;
     });
     run(world.now + 20 * msec);
     EXPECT_FALSE(session_is_over(client->session));
     run(world.now + 2 * sec, server.get());
     run(world.now + 600 * sec);
-    expect_delivered(*client, 100000);
-    expect_delivered(*server, 100000);
+    expect_delivered(*client, 25000);
+    expect_delivered(*server, 25000);
     EXPECT_LE(server->stats().resume_max, 1U);
     lawn_engine_stats_t engine;
     lawn_engine_query(server->engine, &engine);
