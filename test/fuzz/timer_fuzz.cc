@@ -318,14 +318,15 @@ private:
         }
     }
 
-    // Advances until nothing is due, which must not take for ever.
+    // Advances until nothing is due, which must not take for ever: callbacks
+    // do nothing more once there was work enough.
     void advance_all()
     {
         size_t passes = 0;
         do {
             advance(0);
             FUZZ_CHECK(++passes <= 16 + 8 * model_.size());
-        } while ((model_.earliest() <= pass_) && work_ < fuzz::most_work);
+        } while (model_.earliest() <= pass_);
     }
 
     void settle(unsigned flags)
