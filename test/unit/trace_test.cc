@@ -331,8 +331,8 @@ TEST_F(Trace, ProcessesShareNoFile)
         close(done[1]);
         create();
         char byte = 0;
-        const bool good = ::write(ready[1], &byte, 1) == 1 &&
-                          read(done[0], &byte, 1) == 0;
+        const bool good =
+            ::write(ready[1], &byte, 1) == 1 && read(done[0], &byte, 1) == 0;
         lawn_timer_t timer = {};
         lawn_engine_start(engine_, &timer, 9);
         lawn_engine_destroy(engine_);
