@@ -112,6 +112,9 @@ private:
     Search search_;
 };
 
+// What takes too long under valgrind, or emulated.
+using ExhaustiveLong = Exhaustive;
+
 } // namespace exhaustive
 
 #endif

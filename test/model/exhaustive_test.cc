@@ -35,7 +35,7 @@ std::function<void(World &)> block_all(const std::vector<lawn_time_t> &ttls)
 }
 
 // TTLs that have a queue each: two in ticks, two in steps.
-TEST_F(Exhaustive, Singles)
+TEST_F(ExhaustiveLong, Singles)
 {
     run(usual("singles/short", 3, {20, 45}, 5));
     run(usual("singles/long", 3, {power(40) + 1, power(40) + 99'999}, 4));
@@ -48,7 +48,7 @@ TEST_F(Exhaustive, Singles)
 // TTLs that share the queue of a class: short, so that what is left goes to the
 // tree; long, so that it goes to finer classes first; in steps; and neighbours
 // in different classes.
-TEST_F(Exhaustive, Classes)
+TEST_F(ExhaustiveLong, Classes)
 {
     const lawn_time_t wide = power(20);
     for (auto &[name, ttls] :
@@ -72,7 +72,7 @@ TEST_F(Exhaustive, Classes)
 
 // Two TTLs of one class and one place between them: who comes second goes to
 // the class, until the first is gone.
-TEST_F(Exhaustive, SinglesChangeHands)
+TEST_F(ExhaustiveLong, SinglesChangeHands)
 {
     const lawn_time_t ttl = power(20) + 1;
     const lawn_time_t rival = FirstPlaces().rival(ttl);
@@ -149,7 +149,7 @@ constexpr Reaction reactions[] = {
 };
 
 // What callbacks do to timers that are due in the same pass, and others.
-TEST_F(Exhaustive, Callbacks)
+TEST_F(ExhaustiveLong, Callbacks)
 {
     for (const bool blocked : {false, true}) {
         Scenario scenario =
@@ -333,7 +333,7 @@ TEST_F(Exhaustive, Herds)
 }
 
 // Stops and re-arms at every place of a small tree.
-TEST_F(Exhaustive, Tree)
+TEST_F(ExhaustiveLong, Tree)
 {
     const unsigned timers = 6;
     Scenario scenario = usual("tree", timers, {1000}, 5);
@@ -374,7 +374,7 @@ TEST_F(Exhaustive, ManyNear)
 }
 
 // Two million starts at one tick: no more turns to tell them apart by.
-TEST_F(Exhaustive, LastTurns)
+TEST_F(ExhaustiveLong, LastTurns)
 {
     for (const bool blocked : {false, true}) {
         Scenario scenario =
