@@ -10,6 +10,7 @@
 #include <lawn/conn.h>
 #include <lawn/engine.h>
 #include <lawn/keyed.h>
+#include <lawn/queue.h>
 #include <lawn/time.h>
 #include <lawn/timer.h>
 

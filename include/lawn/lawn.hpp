@@ -390,10 +390,10 @@ private:
     // gone, and what a stop would do is to forget the deadline.
     bool is_held() noexcept
     {
-        if ((timer_.place & LAWN_PLACE_WHERE_MASK) != 0) {
+        if (timer_.link.next != nullptr) {
             return true;
         }
-        timer_.place = 0;
+        timer_.check = 0;
         return false;
     }
 

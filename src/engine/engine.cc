@@ -217,9 +217,9 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     }
     // As of then, even if a source has read the clock since: nothing was polled
     // at that time, and the process may have been stopped in between.
-    const unsigned fired = advance_as_of(engine->lawn, now, engine->budget);
-    engine->stats.fired += fired;
-    work += fired;
+    const Work done = advance_as_of(engine->lawn, now, engine->budget);
+    engine->stats.fired += done.fired;
+    work += done.touched;
 
     engine->in_pass = false;
     if (LAWN_UNLIKELY(engine->has_removed)) {

@@ -11,15 +11,22 @@
 namespace lawn
 {
 
+// What an advance has done. Every timer fired was touched.
+struct Work {
+    unsigned fired;
+    size_t touched;
+};
+
 // lawn_advance_rest() as of `now`, no later than the latest time seen: what is
 // due between the two waits for the next advance.
-unsigned advance_rest(lawn_t *lawn, lawn_time_t now, unsigned budget);
+Work advance_rest(lawn_t *lawn, lawn_time_t now, unsigned budget);
 
 // lawn_advance(), likewise.
-inline unsigned advance_as_of(lawn_t *lawn, lawn_time_t now, unsigned budget)
+inline Work advance_as_of(lawn_t *lawn, lawn_time_t now, unsigned budget)
 {
     lawn_see(lawn, now);
-    return LAWN_LIKELY(now < lawn->next) ? 0 : advance_rest(lawn, now, budget);
+    return LAWN_LIKELY(now < lawn->next) ? Work{0, 0}
+                                         : advance_rest(lawn, now, budget);
 }
 
 } // namespace lawn

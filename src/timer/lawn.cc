@@ -1,50 +1,42 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The lawn as a whole: made, counted, emptied. start.cc and advance.cc have
-// the algorithm; lawn/timer.h the idea and a picture.
+// The lawn as a whole: made, counted, walked, emptied. lawn_impl.h and
+// advance.cc have the algorithm; lawn/timer.h the idea.
 
-#include "base/ticks.h"
 #include "timer/lawn_impl.h"
+#include "timer/queue.h"
 
 using namespace lawn;
 
 namespace
 {
 
-// Moves every timer, paused ones let go, to `list`.
-void collect(Lawn *lawn, lawn_link_t *list)
+// Moves everything that is linked to `due`, alarms included.
+void collect(Lawn *lawn)
 {
-    list_init(list);
-    for (Queue &queue : lawn->queues) {
-        while (!list_is_empty(&queue.head)) {
-            lawn_timer_t *const timer = timer_of(queue.head.next);
-            list_remove(&timer->link);
-            if (where_is(timer) == paused) {
-                timer->place = idle;
-            } else {
-                set_where(timer, listed);
-                list_append(list, &timer->link);
-            }
+    for (auto &slots : lawn->slots) {
+        for (lawn_link_t &slot : slots) {
+            list_splice(&lawn->due, &slot);
         }
-        queue.strays = 0;
     }
-    lawn->bounds.clear();
-    lawn->stray_bounds.clear();
-    while (lawn_timer_t *const timer = lawn->near.first()) {
-        lawn->near.remove(timer);
-        set_where(timer, listed);
-        list_append(list, &timer->link);
+    for (uint64_t &filled : lawn->filled) {
+        filled = 0;
     }
-    while (lawn->calendar.count() != 0) {
-        lawn_timer_t *const timer = lawn->calendar.first();
-        lawn->calendar.remove(timer);
-        set_where(timer, listed);
-        list_append(list, &timer->link);
+    lawn->occupied = 0;
+    list_splice(&lawn->due, &lawn->deferred);
+    for (Queue *queue = lawn->queues; queue; queue = queue->next) {
+        list_splice(&lawn->due, &queue->timers);
+        list_splice(&lawn->due, &queue->deferred);
     }
-    while (!list_is_empty(&lawn->deferred)) {
-        lawn_link_t *const link = lawn->deferred.next;
-        list_remove(link);
-        list_append(list, link);
+}
+
+template <class List, class Function>
+void for_each_running(List *list, Function function)
+{
+    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+        if (is_active(timer_of(i)) && !is_alarm(timer_of(i))) {
+            function(timer_of(i));
+        }
     }
 }
 
@@ -55,7 +47,7 @@ void lawn::observe(lawn_t *handle, Observer *observer)
     Lawn *const lawn = impl_of(handle);
     LAWN_ASSERT(!lawn->busy);
     lawn->observer = observer;
-    set_next(lawn, find_next(lawn));
+    open(lawn);
 }
 
 bool lawn::is_busy(const lawn_t *lawn)
@@ -81,18 +73,15 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     Lawn *const lawn = reinterpret_cast<Lawn *>(address);
     *lawn = {};
     lawn->memory = memory;
-    lawn->next = LAWN_TIME_INFINITY;
-    lawn->near_span = least_near_span;
-    lawn->max_moves = params->max_moves;
     lawn->allocator = params->allocator;
+    list_init(&lawn->due);
     list_init(&lawn->deferred);
-    lawn->bounds.clear();
-    lawn->stray_bounds.clear();
-    lawn->calendar.init();
-    for (unsigned q = 0; q < queue_count; ++q) {
-        list_init(&lawn->queues[q].head);
-        set_class(&lawn->queues[q], is_single(q) ? 0 : q);
+    for (auto &slots : lawn->slots) {
+        for (lawn_link_t &slot : slots) {
+            list_init(&slot);
+        }
     }
+    open(lawn);
     *lawn_p = lawn;
     return LAWN_OK;
 }
@@ -107,20 +96,26 @@ void lawn_destroy(lawn_t *handle)
     if (lawn->busy) {
         return;
     }
-    lawn_link_t list;
-    collect(lawn, &list);
-    for (lawn_link_t *i = list.next; i != &list; i = i->next) {
-        timer_of(i)->place = idle;
+    collect(lawn);
+    while (!list_is_empty(&lawn->due)) {
+        let_go(timer_of(lawn->due.next));
     }
-    release(lawn->allocator, lawn->memory);
+    const lawn_allocator_t allocator = lawn->allocator;
+    for (Queue *queue = lawn->queues; queue;) {
+        Queue *const next = queue->next;
+        if (queue->is_owned) {
+            release(allocator, queue);
+        }
+        queue = next;
+    }
+    release(allocator, lawn->memory);
 }
 
-lawn_time_t lawn_next(const lawn_t *lawn)
+lawn_time_t lawn_next(const lawn_t *handle)
 {
-    if (lawn->running == 0) {
-        return LAWN_TIME_INFINITY;
-    }
-    return lawn->observer ? impl_of(lawn)->observed_next : lawn->next;
+    const Lawn *const lawn = impl_of(handle);
+    return lawn->running == 0 || lawn->wake >= never ? LAWN_TIME_INFINITY
+                                                     : lawn->wake;
 }
 
 size_t lawn_count(const lawn_t *lawn)
@@ -128,26 +123,52 @@ size_t lawn_count(const lawn_t *lawn)
     return lawn->running;
 }
 
+lawn_time_t lawn_now(const lawn_t *lawn)
+{
+    return lawn->now;
+}
+
+void lawn_for_each(const lawn_t *handle,
+                   void (*each)(const lawn_timer_t *timer, void *arg),
+                   void *arg)
+{
+    const Lawn *const lawn = impl_of(handle);
+    const auto call = [&](const lawn_timer_t *timer) { each(timer, arg); };
+    for (const auto &slots : lawn->slots) {
+        for (const lawn_link_t &slot : slots) {
+            for_each_running(&slot, call);
+        }
+    }
+    for_each_running(&lawn->due, call);
+    for_each_running(&lawn->deferred, call);
+    for (const Queue *queue = lawn->queues; queue; queue = queue->next) {
+        for_each_running(&queue->timers, call);
+        for_each_running(&queue->deferred, call);
+    }
+}
+
 unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
 {
     Lawn *const lawn = impl_of(handle);
-    const bool nested = lawn->busy;
-    lawn->busy = true;
-    lawn_link_t list;
-    collect(lawn, &list);
+    const bool is_nested = lawn->busy;
+    enter(lawn);
+    collect(lawn);
     unsigned drained = 0;
-    while (!list_is_empty(&list)) {
-        lawn_timer_t *const timer = timer_of(list.next);
+    while (!list_is_empty(&lawn->due)) {
+        lawn_timer_t *const timer = timer_of(lawn->due.next);
+        if (!is_active(timer) || is_alarm(timer)) {
+            let_go(timer);
+            continue;
+        }
         list_remove(&timer->link);
-        set_where(timer, idle);
-        --lawn->running;
+        end_run(lawn, timer);
         ++drained;
         report(lawn, Event::stop, timer, lawn->now, 0);
         if (each) {
             each(timer, lawn->now);
         }
     }
-    if (!nested) {
+    if (!is_nested) {
         leave(lawn);
     }
     return drained;

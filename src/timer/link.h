@@ -35,9 +35,10 @@ inline bool list_is_empty(const lawn_link_t *head)
 
 inline void list_append(lawn_link_t *head, lawn_link_t *link)
 {
+    lawn_link_t *const last = head->prev;
     link->next = head;
-    link->prev = head->prev;
-    head->prev->next = link;
+    link->prev = last;
+    last->next = link;
     head->prev = link;
 }
 
@@ -45,6 +46,18 @@ inline void list_remove(lawn_link_t *link)
 {
     link->prev->next = link->next;
     link->next->prev = link->prev;
+}
+
+// Moves all of `from` to the end of `to`.
+inline void list_splice(lawn_link_t *to, lawn_link_t *from)
+{
+    if (!list_is_empty(from)) {
+        from->next->prev = to->prev;
+        to->prev->next = from->next;
+        from->prev->next = to;
+        to->prev = from->prev;
+        list_init(from);
+    }
 }
 
 } // namespace lawn

@@ -1,103 +1,82 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The queues. Some are for a single TTL each, found by its hash: their timers
-// check at their deadlines. Each TTL class has one more, for the TTLs of the
-// class that have none. Timers stand in the order of their checks, which each
-// holds in 29 bits, to be read back from the last check of the queue. They
-// count steps of a 2^17th of the class's width, a tick at least, and so reach
-// back over 128 times the longest TTL of the class. A queue that was left alone
-// for longer takes no more until it is worked off.
+// The inside of a TTL queue (lawn/queue.h). Its timers are in a list of their
+// own, with a check of INFINITY, so that lawn_timer_start() is never inline for
+// them. What brings the queue to the lawn's attention is its alarm, a timer
+// like others but for two things: it is not counted as running, and nobody
+// sees it fire.
 
 #ifndef LAWN_SRC_TIMER_QUEUE_H
 #define LAWN_SRC_TIMER_QUEUE_H
 
-#include "base/ticks.h"
-#include "timer/link.h"
-#include "timer/place.h"
-#include "timer/ttl_class.h"
+#include "timer/lawn_impl.h"
+
+#include <lawn/queue.h>
 
 namespace lawn
 {
 
-// Queues are numbered: those of the classes first.
-constexpr unsigned first_single = class_count;
-constexpr unsigned single_bits = 10;
-constexpr unsigned queue_count = first_single + (1U << single_bits);
-
-constexpr bool is_single(unsigned q)
-{
-    return q >= first_single;
-}
-
-// What a start touches is in one cache line.
-struct alignas(64) Queue {
-    lawn_link_t head;
-    lawn_time_t ttl;   // of a single: its own, or its last when it is empty
-    lawn_time_t last;  // steps; no check in the queue is later
-    lawn_time_t limit; // no check beyond this fits in behind the head's
-    size_t strays;     // timers that are stray or paused
-    unsigned shift;    // log2 of the ticks in a step
-    unsigned ttl_class;
+struct Alarm {
+    lawn_timer_t timer; // first
+    Queue *queue;
 };
 
-inline void set_class(Queue *queue, unsigned c)
+struct Queue : lawn_queue_t {
+    lawn_link_t deferred; // with a TTL of 0: not for the pass that runs
+    Queue *next_deferred; // that has some
+    Alarm alarm;
+    Queue *next; // of the lawn's
+    Queue *prev;
+    bool is_deferred; // in the lawn's list of those
+    bool is_owned; // by the lawn, which frees it when it is destroyed
+};
+
+// Makes an empty queue in memory of the caller's.
+void queue_open(Queue *queue, lawn_t *lawn, lawn_time_t ttl);
+
+// Lets go of its timers and takes it out of its lawn.
+void queue_close(Queue *queue);
+
+// Ends a pass for the queues that have deferred timers.
+void end_deferral(Lawn *lawn);
+
+bool is_alarm(const lawn_timer_t *timer);
+
+inline Queue *queue_of(const lawn_timer_t *alarm)
 {
-    const unsigned octave = c >> class_bits; // its width is 2^(octave - 1)
-    queue->ttl_class = c;
-    queue->shift = octave > 18 ? octave - 18 : 0;
+    return reinterpret_cast<const Alarm *>(alarm)->queue;
 }
 
-// The queue of a TTL alone, or nullptr: a TTL takes one of two if it is empty.
-inline Queue *single_queue(Queue *queues, lawn_time_t ttl)
+inline Queue *impl_of(lawn_queue_t *queue)
 {
-    const uint64_t hash = ttl * UINT64_C(0x9e3779b97f4a7c15);
-    Queue *const singles = &queues[first_single];
-    Queue *const one = &singles[hash >> (64 - single_bits)];
-    if (LAWN_LIKELY(one->ttl == ttl)) {
-        return one;
-    }
-    Queue *const other = &singles[(hash << single_bits) >> (64 - single_bits)];
-    if (other->ttl == ttl) {
-        return other;
-    }
-    Queue *const free = list_is_empty(&one->head)     ? one
-                        : list_is_empty(&other->head) ? other
-                                                      : nullptr;
-    if (free) {
-        free->ttl = ttl;
-        set_class(free, class_of(ttl));
-    }
-    return free;
+    return static_cast<Queue *>(queue);
 }
 
-// The first check of the queue is this; INFINITY for none.
-inline void set_first_check(Queue *queue, lawn_time_t check)
-{
-    queue->limit = add_saturating(check, check_mask << queue->shift);
-}
+// True for the head of one of the lawn's lists.
+bool is_head(const Lawn *lawn, const lawn_link_t *link);
 
-// To the end of queue `q`, behind whose head the check fits. It is rounded down
-// to a step.
-inline void queue_append(Queue *queue, unsigned q, lawn_timer_t *timer,
-                         lawn_time_t check, Where where)
-{
-    queue->last = check >> queue->shift;
-    timer->place = turn_of(timer) | (queue->last & check_mask) << check_shift |
-                   uint64_t{q} << queue_shift | where;
-    list_append(&queue->head, &timer->link);
-}
-
-inline lawn_time_t check_of(const Queue *queue, const lawn_timer_t *timer)
-{
-    const uint64_t back = queue->last - (timer->place >> check_shift);
-    return (queue->last - (back & check_mask)) << queue->shift;
-}
-
-// Takes a timer out of the queue that it is in.
-inline void take(Queue *queue, lawn_timer_t *timer)
+// Takes the timer out of its list, then fires it, lets go of it if it was
+// paused, or files it anew.
+inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 {
     list_remove(&timer->link);
-    queue->strays -= where_is(timer) != native;
+    --pass->left;
+    if (LAWN_UNLIKELY(timer->deadline > pass->now)) {
+        ++pass->moved;
+        if (timer->deadline == LAWN_TIME_INFINITY) {
+            timer->link.next = nullptr;
+        } else {
+            file(lawn, timer);
+        }
+        return;
+    }
+    end_run(lawn, timer);
+    if (LAWN_UNLIKELY(lawn->observer != nullptr) && !is_alarm(timer)) {
+        report(lawn, Event::fire, timer, pass->now, 0);
+    }
+    if (timer->expired) {
+        timer->expired(timer, pass->now);
+    }
 }
 
 } // namespace lawn

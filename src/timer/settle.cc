@@ -1,12 +1,12 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn_settle(): finds the earliest deadline, by moving what is in the way of
-// knowing it.
+// lawn_settle(): looks for the earliest deadline where it can be, in the slots
+// that begin before the best that was found. Nothing moves.
 
-#include "base/ticks.h"
 #include "timer/lawn_impl.h"
+#include "timer/queue.h"
 
-#include <limits.h>
+#include <stdint.h>
 
 namespace lawn
 {
@@ -14,34 +14,53 @@ namespace lawn
 namespace
 {
 
-constexpr unsigned most_queues = 64; // looked at together
+struct Search {
+    lawn_time_t best; // the earliest deadline so far
+    size_t left;      // timers that may be looked at
+};
 
-// Takes from the head of a queue what comes up before *first, the earliest
-// deadline known, at most *moves timers. Ends at natives of a single TTL, whose
-// first deadline is plain, and lowers *first to it.
-void clear_head(Lawn *lawn, unsigned q, lawn_time_t *first, unsigned *moves)
+// True while the search may go on. A queue's first timer that is not paused has
+// its earliest deadline.
+bool search_queue(const lawn_link_t *list, Search *search)
 {
-    Queue *const queue = &lawn->queues[q];
-    for (; *moves > 0 && !list_is_empty(&queue->head); --*moves) {
-        lawn_timer_t *const timer = timer_of(queue->head.next);
-        if (check_of(queue, timer) >= *first) {
-            break;
+    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+        if (search->left == 0) {
+            return false;
         }
-        if (is_single(q) && queue->strays == 0) {
-            *first = earlier_of(*first, timer->deadline);
+        --search->left;
+        if (is_active(timer_of(i))) {
+            search->best = earlier_of(search->best, timer_of(i)->deadline);
             break;
-        }
-        take(queue, timer);
-        if (where_is(timer) == paused) {
-            timer->place = idle;
-        } else if ((timer->deadline - lawn->now) / 2 > *first - lawn->now) {
-            enqueue(lawn, timer, stray); // to come up well after *first
-        } else {
-            insert_near(lawn, timer);
-            *first = earlier_of(*first, timer->deadline);
         }
     }
-    settle(lawn, q);
+    return true;
+}
+
+bool search_list(const lawn_link_t *list, Search *search)
+{
+    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+        if (search->left == 0) {
+            return false;
+        }
+        --search->left;
+        const lawn_timer_t *const timer = timer_of(i);
+        __builtin_prefetch(i->next->next);
+        if (!is_alarm(timer)) {
+            search->best = earlier_of(search->best, timer->deadline);
+        } else if (!search_queue(&queue_of(timer)->timers, search)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// From now on `wake` may be later than the begin of a slot, where an inline
+// re-arm would go unnoticed: none is inline until the next start or advance.
+void settle_at(Lawn *lawn, lawn_time_t wake)
+{
+    set_wake(lawn, wake);
+    lawn->is_settled = true;
+    lawn->limit = 0;
 }
 
 } // namespace
@@ -50,24 +69,40 @@ void clear_head(Lawn *lawn, unsigned q, lawn_time_t *first, unsigned *moves)
 
 using namespace lawn;
 
-bool lawn_settle(lawn_t *handle, unsigned max_moves)
+bool lawn_settle(lawn_t *handle, unsigned max_touches)
 {
     Lawn *const lawn = impl_of(handle);
-    if (lawn->busy || lawn_next(lawn) <= lawn->now) {
+    Search search = {LAWN_TIME_INFINITY, max_touches ? max_touches : SIZE_MAX};
+    if (lawn->busy || !search_list(&lawn->due, &search)) {
         return false;
     }
-    unsigned moves = max_moves ? max_moves : UINT_MAX;
-    lawn_time_t first = first_waiting(lawn);
-    // What moves comes up after *first, so no queue is looked at twice.
-    for (unsigned from = 0; from < queue_count && moves != 0;) {
-        unsigned queues[most_queues];
-        const unsigned count =
-            lawn->bounds.find(first - 1, queues, most_queues, from);
-        for (unsigned i = 0; i < count; ++i) {
-            clear_head(lawn, queues[i], &first, &moves);
-        }
-        from = count < most_queues ? queue_count : queues[count - 1] + 1;
+    uint64_t left[class_count]; // of each class, the slots not yet looked at
+    for (unsigned c = 0; c < class_count; ++c) {
+        left[c] = lawn->filled[c];
     }
-    set_next(lawn, moves != 0 ? first : find_next(lawn));
-    return moves != 0;
+    for (;;) {
+        lawn_time_t begin = LAWN_TIME_INFINITY;
+        unsigned first = 0;
+        for (unsigned c = 0; c < class_count; ++c) {
+            if (left[c] != 0) {
+                const lawn_time_t own = first_begin(c, left[c], lawn->seen);
+                first = own < begin ? c : first;
+                begin = earlier_of(begin, own);
+            }
+        }
+        if (begin >= search.best) {
+            break;
+        }
+        const lawn_time_t slot = slot_of(first, begin);
+        left[first] &= ~bit_of(slot);
+        if (!search_list(&lawn->slots[first][slot % slot_count], &search)) {
+            settle_at(lawn, later_of(begin, lawn->wake));
+            return false;
+        }
+    }
+    if (search.best <= lawn->now) {
+        return false;
+    }
+    settle_at(lawn, search.best);
+    return true;
 }

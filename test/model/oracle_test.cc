@@ -1,13 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The lawn against ordered maps, under random operations from a seed: the same
-// timers must fire at the same advance, and those of one TTL in the order of
-// their starts.
+// The lawn and its queues against an ordered map, under random operations from
+// a seed: the same timers must fire at the same advance, those of a queue in the
+// order of their starts, and no advance may touch more than its budget.
 //
 // LAWN_TEST_SEED replays one seed; LAWN_TEST_SCALE is the share of operations
 // to run in percent (100), for runs under an instrument.
 
-#include <lawn/timer.h>
+#include "timer/advance.h"
+
+#include <lawn/queue.h>
 
 #include <gtest/gtest.h>
 
@@ -37,17 +39,17 @@ public:
         size_t index;
     };
 
+    // Of the latest start.
     struct Start {
-        lawn_time_t ttl;
+        size_t queue; // or none
         uint64_t number;
     };
 
     Oracle(uint64_t seed, size_t timers) : random_(seed)
     {
-        lawn_params_t params = {};
-        params.max_moves = max_moves_ = seed % 4 == 0 ? 1 + any_of(40) : 0;
-        EXPECT_EQ(lawn_create(&params, &lawn_), LAWN_OK);
+        EXPECT_EQ(lawn_create(nullptr, &lawn_), LAWN_OK);
         clock_ = any_of(4) == 0 ? UINT64_MAX - magnitude(62) : magnitude(40);
+        uses_queues_ = any_of(2) == 0;
         max_jump_bits_ = 1 + any_of(62);
         max_ttl_bits_ = 1 + any_of(63);
         few_ttls_ = any_of(3) == 0;
@@ -56,9 +58,12 @@ public:
             renew(i);
         }
         places_.resize(timers, model_.end());
-        latest_.resize(timers);
+        latest_.resize(timers, {no_queue, 0});
         for (int i = 0; i < 4; ++i) {
             favourite_ttls_.push_back(magnitude(max_ttl_bits_));
+        }
+        for (Fifo &fifo : queues_) {
+            create(&fifo);
         }
     }
 
@@ -71,6 +76,12 @@ public:
             EXPECT_EQ(drained_, running);
             EXPECT_EQ(lawn_count(lawn_), 0U);
             EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
+        }
+        for (const Fifo &fifo : queues_) {
+            EXPECT_EQ(lawn_queue_count(fifo.queue), fifo.model.size());
+            if (any_of(2) == 0) {
+                lawn_queue_destroy(fifo.queue);
+            }
         }
         lawn_destroy(lawn_);
         for (const auto &entry : entries_) {
@@ -109,8 +120,19 @@ public:
 
 private:
     using Model = std::multimap<lawn_time_t, size_t>; // by deadline
-    // What runs with one TTL: by number of the start, the timer.
-    using Starts = std::map<uint64_t, size_t>;
+    // What runs in a queue: by number of the start, the timer.
+    struct Fifo {
+        lawn_queue_t *queue = nullptr;
+        std::map<uint64_t, size_t> model;
+    };
+
+    static constexpr size_t no_queue = 3;
+    static constexpr lawn_time_t never = LAWN_TIME_INFINITY - 1;
+
+    void create(Fifo *fifo)
+    {
+        ASSERT_EQ(lawn_queue_create(lawn_, ttl(), &fifo->queue), LAWN_OK);
+    }
 
     unsigned any_of(unsigned count)
     {
@@ -182,18 +204,22 @@ private:
         }
         model_.erase(places_[index]);
         places_[index] = model_.end();
-        const auto by_ttl = by_ttl_.find(latest_[index].ttl);
-        by_ttl->second.erase(latest_[index].number);
-        if (by_ttl->second.empty()) {
-            by_ttl_.erase(by_ttl);
-        }
         return true;
+    }
+
+    // Runs or is deferred; then also in its queue.
+    bool forget(size_t index)
+    {
+        const Start &start = latest_[index];
+        if (start.queue != no_queue) {
+            queues_[start.queue].model.erase(start.number);
+        }
+        return model_remove(index);
     }
 
     void model_insert(size_t index, lawn_time_t deadline)
     {
         places_[index] = model_.emplace(deadline, index);
-        by_ttl_[latest_[index].ttl].emplace(latest_[index].number, index);
     }
 
     // One operation on a random timer, in or out of a pass.
@@ -204,10 +230,13 @@ private:
         const unsigned choice = any_of(100);
         if (choice < 70) {
             start(index);
+        } else if (choice == 99 && any_of(8) == 0) {
+            renew_queue(&queues_[any_of(no_queue)]);
+            return;
         } else if (choice < 80) {
-            EXPECT_EQ(lawn_timer_pause(lawn_, timer), model_remove(index));
+            EXPECT_EQ(lawn_timer_pause(lawn_, timer), forget(index));
         } else {
-            EXPECT_EQ(lawn_timer_stop(lawn_, timer), model_remove(index));
+            EXPECT_EQ(lawn_timer_stop(lawn_, timer), forget(index));
             if (choice < 90) {
                 renew(index); // frees the memory: the lawn must not look
             }
@@ -218,17 +247,44 @@ private:
         }
     }
 
+    void renew_queue(Fifo *fifo)
+    {
+        lawn_queue_destroy(fifo->queue);
+        for (const auto &start : fifo->model) {
+            EXPECT_TRUE(model_remove(start.second));
+            EXPECT_FALSE(lawn_timer_is_active(&entries_[start.second]->timer));
+            latest_[start.second].queue = no_queue;
+        }
+        fifo->model.clear();
+        create(fifo);
+    }
+
     void start(size_t index)
     {
         lawn_timer_t *const timer = &entries_[index]->timer;
-        const lawn_time_t after = ttl();
         const lawn_time_t now = some_now();
-        const lawn_time_t deadline =
+        // The alarm of a queue that has lost its timers may stay.
+        leaves_remains_ |= in_pass_;
+        const size_t q = uses_queues_ ? any_of(no_queue + 1) : no_queue;
+        lawn_time_t after =
+            q == no_queue ? ttl() : lawn_queue_ttl(queues_[q].queue);
+        lawn_time_t deadline =
             after > UINT64_MAX - now_ ? UINT64_MAX : now_ + after;
-        lawn_timer_start(lawn_, timer, now, after);
-        model_remove(index);
-        latest_[index] = {after, ++starts_};
-        if (in_pass_ && after == 0) {
+        forget(index);
+        latest_[index] = {q, ++starts_};
+        if (q != no_queue) {
+            queues_[q].model.emplace(starts_, index);
+            lawn_queue_start(queues_[q].queue, timer, now);
+        } else if (any_of(4) != 0) {
+            lawn_timer_start(lawn_, timer, now, after);
+        } else {
+            if (any_of(4) == 0) {
+                deadline = now_ - std::min(now_, magnitude(20));
+            }
+            lawn_timer_start_at(lawn_, timer, now, deadline);
+        }
+        deadline = deadline < never ? deadline : LAWN_TIME_INFINITY;
+        if (in_pass_ && deadline <= now_) {
             deferred_.emplace_back(deadline, index);
         } else {
             model_insert(index, deadline);
@@ -250,21 +306,25 @@ private:
         const unsigned budget = any_of(3) == 0 ? 0 : 1 + any_of(50);
         const size_t before = fired_;
         const lawn_time_t now = some_now();
-        pass_ = std::min(now_, LAWN_TIME_INFINITY - 1);
+        pass_ = std::min(now_, never - 1);
         in_pass_ = true;
-        const unsigned result = lawn_advance(lawn_, now, budget);
-        in_pass_ = false;
-        ASSERT_EQ(result, fired_ - before);
-        if (budget != 0) {
-            ASSERT_LE(result, budget);
+        leaves_remains_ = false;
+        lawn::Work work = {};
+        if (any_of(2) == 0) {
+            work.fired = lawn_advance(lawn_, now, budget);
+        } else {
+            work = lawn::advance_as_of(lawn_, now_, budget);
+            ASSERT_GE(work.touched, work.fired);
         }
-        if (max_moves_ != 0 && something_is_due()) {
-            ASSERT_LE(lawn_next(lawn_), pass_);
-        } else if (budget == 0 || result < budget) {
+        in_pass_ = false;
+        ASSERT_EQ(work.fired, fired_ - before);
+        if (budget != 0) {
+            ASSERT_LE(work.touched, budget);
+            ASSERT_LE(work.fired, budget);
+        }
+        if (budget == 0) {
             ASSERT_FALSE(something_is_due()) << "late";
-            if (deferred_.empty() && max_moves_ == 0) {
-                ASSERT_GT(lawn_next(lawn_), pass_);
-            }
+            ASSERT_TRUE(leaves_remains_ || lawn_next(lawn_) > pass_);
         }
         for (const auto &[deadline, index] : deferred_) {
             model_insert(index, deadline);
@@ -280,8 +340,8 @@ private:
 
     void settle()
     {
-        const unsigned max_moves = any_of(2) == 0 ? 0 : 1 + any_of(20);
-        const bool is_settled = lawn_settle(lawn_, max_moves);
+        const unsigned most = any_of(2) == 0 ? 0 : 1 + any_of(20);
+        const bool is_settled = lawn_settle(lawn_, most);
         const lawn_time_t next = lawn_next(lawn_);
         const lawn_time_t earliest =
             model_.empty() ? LAWN_TIME_INFINITY : model_.begin()->first;
@@ -289,7 +349,7 @@ private:
             ASSERT_EQ(next, earliest);
         } else {
             ASSERT_LE(next, earliest);
-            ASSERT_TRUE(max_moves != 0 || next <= now_);
+            ASSERT_TRUE(most != 0 || earliest <= now_);
         }
     }
 
@@ -304,12 +364,19 @@ private:
         const size_t index = entry->index;
         ++fired_;
         EXPECT_EQ(now, pass_);
-        EXPECT_LE(lawn_timer_deadline(&entry->timer), now) << "early";
         EXPECT_FALSE(lawn_timer_is_active(&entry->timer));
         ASSERT_NE(places_[index], model_.end()) << "not running";
-        EXPECT_EQ(by_ttl_[latest_[index].ttl].begin()->second, index)
-            << "out of order";
-        model_remove(index);
+        const lawn_time_t deadline = places_[index]->first;
+        EXPECT_LE(deadline, now) << "early";
+        if (deadline != 0) {
+            EXPECT_EQ(lawn_timer_deadline(&entry->timer), deadline);
+        }
+        if (latest_[index].queue != no_queue) {
+            EXPECT_EQ(queues_[latest_[index].queue].model.begin()->second,
+                      index)
+                << "out of order";
+        }
+        forget(index);
         for (unsigned i = any_of(4); i > 0; --i) {
             act();
         }
@@ -325,7 +392,7 @@ private:
     {
         Entry *const entry = reinterpret_cast<Entry *>(timer);
         EXPECT_FALSE(lawn_timer_is_active(timer));
-        EXPECT_TRUE(entry->oracle->model_remove(entry->index));
+        EXPECT_TRUE(entry->oracle->forget(entry->index));
         ++entry->oracle->drained_;
     }
 
@@ -334,11 +401,12 @@ private:
     lawn_time_t clock_ = 0;
     lawn_time_t pass_ = 0;   // that of the latest advance
     lawn_time_t now_ = 0;    // the latest that the lawn has seen
-    unsigned max_moves_ = 0; // of the lawn
     unsigned max_jump_bits_ = 0;
     unsigned max_ttl_bits_ = 0;
     bool few_ttls_ = false;
+    bool uses_queues_ = false;
     bool in_pass_ = false;
+    bool leaves_remains_ = false;
     size_t fired_ = 0;
     size_t drained_ = 0;
     std::vector<std::unique_ptr<Entry>> entries_;
@@ -346,7 +414,7 @@ private:
     std::vector<std::pair<lawn_time_t, size_t>> deferred_;
     std::vector<Model::iterator> places_;
     std::vector<Start> latest_; // of each timer
-    std::map<lawn_time_t, Starts> by_ttl_;
+    Fifo queues_[no_queue];
     uint64_t starts_ = 0;
     std::set<uint64_t> ttls_;
     Model model_;

@@ -1,0 +1,75 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of classes and slots. A class is three octaves of TTLs, so 21
+// take all 64 bits. Its slots are 1/8 of its least TTL wide, so a timer of the
+// class lies between 8 and 64 slots ahead (the first class: 1 to 63, a tick
+// each), and 64 slots, used in a circle, are enough.
+
+#ifndef LAWN_SRC_TIMER_SLOTS_H
+#define LAWN_SRC_TIMER_SLOTS_H
+
+#include <lawn/time.h>
+
+namespace lawn
+{
+
+constexpr unsigned class_count = 21;
+constexpr unsigned slot_count = 64; // of a class, a bit each
+constexpr unsigned octaves = 3;     // of a class
+
+inline unsigned highest_bit(uint64_t x)
+{
+    return 63U - static_cast<unsigned>(__builtin_clzll(x));
+}
+
+// Of a TTL above 0: 0 below 64, 1 below 512, ..., 20 from 2^63 on.
+inline unsigned class_of(lawn_time_t ttl)
+{
+    return highest_bit(ttl | (slot_count - 1)) / octaves - 1;
+}
+
+inline unsigned shift_of(unsigned c)
+{
+    return octaves * c;
+}
+
+// The number, counted from time 0, of the slot that `time` lies in.
+inline lawn_time_t slot_of(unsigned c, lawn_time_t time)
+{
+    return time >> shift_of(c);
+}
+
+inline uint64_t bit_of(lawn_time_t slot)
+{
+    return uint64_t{1} << slot % slot_count;
+}
+
+inline uint64_t rotate_right(uint64_t bits, lawn_time_t by)
+{
+    return bits >> by % 64 | bits << (64 - by % 64) % 64;
+}
+
+// The bits of the slots that begin after `from` and no later than `to`.
+inline uint64_t begun_bits(unsigned c, lawn_time_t from, lawn_time_t to)
+{
+    const lawn_time_t first = slot_of(c, from) + 1;
+    const lawn_time_t count = slot_of(c, to) + 1 - first;
+    if (count >= slot_count) {
+        return ~uint64_t{0};
+    }
+    return rotate_right((uint64_t{1} << count) - 1,
+                        slot_count - first % slot_count);
+}
+
+// When the first slot of `bits` begins that begins after `from`.
+inline lawn_time_t first_begin(unsigned c, uint64_t bits, lawn_time_t from)
+{
+    const lawn_time_t next = slot_of(c, from) + 1;
+    const unsigned ahead =
+        static_cast<unsigned>(__builtin_ctzll(rotate_right(bits, next)));
+    return (next + ahead) << shift_of(c);
+}
+
+} // namespace lawn
+
+#endif
