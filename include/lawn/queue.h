@@ -12,8 +12,8 @@
  * Timers of one TTL, in the order of their starts, are sorted by deadline, so
  * only the head can be due: nothing is filed, and nothing moves on the way to
  * its deadline. A queue has one alarm among its lawn's timers, at the head's
- * deadline, so hundreds of queues cost an idle advance nothing. (A. Lev-Libfeld,
- * "Lawn", 2019: the queues of Figure 2.)
+ * deadline, so hundreds of queues cost an idle advance nothing. (A.
+ * Lev-Libfeld, "Lawn", 2019: the queues of Figure 2.)
  *
  * Declare a queue for a TTL that many timers share and that mostly run out or
  * are stopped, such as requests that all have the same timeout; or where the

@@ -23,7 +23,7 @@
  * A timer is looked at when its slot begins, which is never after its deadline:
  *   - the deadline has come: it fires;
  *   - it has not, or was re-armed meanwhile: what remains is a shorter TTL, and
- *     the timer moves to a finer slot, at most 21 times;
+ *     the timer moves to a finer slot, at most ten times;
  *   - it was paused: the lawn lets go of it.
  * So a re-arm to a later deadline is one store, and a pause is one store,
  * however often they are done. A program that declares a TTL which many timers

@@ -4,8 +4,8 @@
 // due.
 //
 // Expiry of many timers is bound by cache misses, one per timer. So they are
-// taken from both ends of a slot, or from up to 16 slots in turn, and what
-// comes next in each is asked for beforehand: the misses overlap.
+// taken from both ends of up to 16 slots in turn, and what comes next at each
+// end is asked for beforehand: the misses overlap.
 
 #include "timer/advance.h"
 
@@ -43,8 +43,8 @@ public:
             }
             c_ = static_cast<unsigned>(__builtin_ctzll(classes_));
             classes_ &= classes_ - 1;
-            bits_ = lawn_->filled[c_] &
-                    begun_bits(c_, lawn_->seen, lawn_->until);
+            bits_ =
+                lawn_->filled[c_] & begun_bits(c_, lawn_->seen, lawn_->until);
         }
         lawn_link_t *const slot = &lawn_->slots[c_][__builtin_ctzll(bits_)];
         bits_ &= bits_ - 1;
@@ -75,63 +75,61 @@ bool is_up(const Lawn *lawn, const lawn_link_t *slot, const lawn_link_t *link)
     return link != slot && timer_of(link)->check <= lawn->until;
 }
 
-// Takes from both ends of a list what is up; of `due`, all is.
-template <class IsUp>
-void take_all(Lawn *lawn, Pass *pass, lawn_link_t *list, IsUp is_up)
+// The slots that are worked on, in turn.
+struct Lanes {
+    lawn_link_t *slots[most_lanes];
+    unsigned count;
+};
+
+// Replaces what is done, and asks for what comes next.
+void refill(Lawn *lawn, BegunSlots *begun, Lanes *lanes)
 {
-    while (pass->left != 0 && is_up(list->next)) {
-        __builtin_prefetch(list->next->next);
-        touch(lawn, pass, timer_of(list->next));
-        if (pass->left != 0 && is_up(list->prev)) {
-            __builtin_prefetch(list->prev->prev);
-            touch(lawn, pass, timer_of(list->prev));
+    unsigned count = 0;
+    for (unsigned i = 0; i < lanes->count; ++i) {
+        lawn_link_t *const slot = lanes->slots[i];
+        if (is_up(lawn, slot, slot->next)) {
+            __builtin_prefetch(slot->next->next);
+            __builtin_prefetch(slot->prev->prev);
+            lanes->slots[count++] = slot;
+        } else {
+            clear_if_empty(lawn, slot);
         }
     }
+    while (count < most_lanes) {
+        lawn_link_t *const slot = begun->next();
+        if (!slot) {
+            break;
+        }
+        if (is_up(lawn, slot, slot->next)) {
+            lanes->slots[count++] = slot;
+        } else {
+            clear_if_empty(lawn, slot);
+        }
+    }
+    lanes->count = count;
 }
 
 // Works on a round until it is done, or the budget gone (false).
 bool work_round(Lawn *lawn, Pass *pass)
 {
     BegunSlots begun(lawn);
-    lawn_link_t *lanes[most_lanes];
-    unsigned count = 0;
-    for (;;) {
-        for (unsigned i = 0; i < count;) {
-            if (is_up(lawn, lanes[i], lanes[i]->next)) {
-                __builtin_prefetch(lanes[i]->next->next);
-                ++i;
-            } else {
-                clear_if_empty(lawn, lanes[i]);
-                lanes[i] = lanes[--count];
-            }
-        }
-        while (count < most_lanes) {
-            lawn_link_t *const slot = begun.next();
-            if (!slot) {
-                break;
-            }
-            if (is_up(lawn, slot, slot->next)) {
-                lanes[count++] = slot;
-            } else {
-                clear_if_empty(lawn, slot);
-            }
-        }
-        if (count == 0 || pass->left == 0) {
-            return count == 0;
-        }
-        if (count == 1) {
-            take_all(lawn, pass, lanes[0], [&](const lawn_link_t *link) {
-                return is_up(lawn, lanes[0], link);
-            });
-            continue;
-        }
-        for (unsigned i = 0; i < count && pass->left != 0; ++i) {
+    Lanes lanes;
+    lanes.count = 0;
+    refill(lawn, &begun, &lanes);
+    while (lanes.count != 0 && pass->left != 0) {
+        for (unsigned i = 0; i < lanes.count; ++i) {
+            lawn_link_t *const slot = lanes.slots[i];
             // A callback may have stopped what was up.
-            if (is_up(lawn, lanes[i], lanes[i]->next)) {
-                touch(lawn, pass, timer_of(lanes[i]->next));
+            if (pass->left != 0 && is_up(lawn, slot, slot->next)) {
+                touch(lawn, pass, timer_of(slot->next));
+            }
+            if (pass->left != 0 && is_up(lawn, slot, slot->prev)) {
+                touch(lawn, pass, timer_of(slot->prev));
             }
         }
+        refill(lawn, &begun, &lanes);
     }
+    return lanes.count == 0;
 }
 
 void work_slots(Lawn *lawn, Pass *pass)
@@ -150,9 +148,10 @@ void work_slots(Lawn *lawn, Pass *pass)
 
 void work_due(Lawn *lawn, Pass *pass)
 {
-    lawn_link_t *const due = &lawn->due;
-    take_all(lawn, pass, due,
-             [due](const lawn_link_t *link) { return link != due; });
+    while (pass->left != 0 && !list_is_empty(&lawn->due)) {
+        __builtin_prefetch(lawn->due.next->next);
+        touch(lawn, pass, timer_of(lawn->due.next));
+    }
 }
 
 } // namespace
@@ -176,8 +175,7 @@ void open(Lawn *lawn)
     lawn->is_settled = false;
     lawn->limit = lawn->observer ? 0 : open_limit;
     // What is left of a round or of `due` may have any deadline.
-    const bool is_done =
-        lawn->until == lawn->seen && list_is_empty(&lawn->due);
+    const bool is_done = lawn->until == lawn->seen && list_is_empty(&lawn->due);
     set_wake(lawn, is_done ? first_slot(lawn) : 0);
 }
 

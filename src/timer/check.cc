@@ -141,8 +141,7 @@ lawn_status_t lawn_check(const lawn_t *handle)
         due_is_sound(lawn, &lawn->due, &running) &&
         due_is_sound(lawn, &lawn->deferred, &running) &&
         queues_are_sound(lawn, &running);
-    const bool is_closed =
-        lawn->observer || lawn->busy || lawn->is_settled;
+    const bool is_closed = lawn->observer || lawn->busy || lawn->is_settled;
     const bool state_is_sound =
         lawn->limit == (is_closed ? 0 : open_limit) &&
         lawn->next == (lawn->observer ? 0 : lawn->wake) &&

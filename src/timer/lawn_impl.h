@@ -38,21 +38,21 @@ constexpr lawn_time_t last_time = never - 1;          // of any advance
 constexpr lawn_time_t open_limit = never - 1;
 
 struct alignas(64) Lawn : lawn_t {
-    lawn_time_t wake;  // `next`, which is 0 when there is an observer
-    lawn_time_t seen;  // all slots that began until then are done
-    lawn_time_t until; // those that began until then are being done
-    uint64_t occupied; // a bit per class
-    lawn_link_t due;   // at once: in no slot
-    lawn_link_t deferred;        // due, but not in the pass that runs
-    bool busy;                   // in a pass or a drain
-    bool is_settled;             // `wake` may be later than a slot's begin
-    bool slots_first;            // the pass before ended in `due`
-    Pass *pass;                  // that runs
-    Queue *queues;               // all
-    Queue *deferred_queues;      // with timers that are deferred
-    Queue *running_queue;        // whose timers fire now
+    lawn_time_t wake;       // `next`, which is 0 when there is an observer
+    lawn_time_t seen;       // all slots that began until then are done
+    lawn_time_t until;      // those that began until then are being done
+    uint64_t occupied;      // a bit per class
+    lawn_link_t due;        // at once: in no slot
+    lawn_link_t deferred;   // due, but not in the pass that runs
+    bool busy;              // in a pass or a drain
+    bool is_settled;        // `wake` may be later than a slot's begin
+    bool slots_first;       // the pass before ended in `due`
+    Pass *pass;             // that runs
+    Queue *queues;          // all
+    Queue *deferred_queues; // with timers that are deferred
+    Queue *running_queue;   // whose timers fire now
     lawn_allocator_t allocator;
-    void *memory;                // what was allocated
+    void *memory;                 // what was allocated
     uint64_t filled[class_count]; // a bit per slot
     lawn_link_t slots[class_count][slot_count];
 };

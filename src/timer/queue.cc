@@ -170,8 +170,8 @@ lawn_status_t lawn_queue_create(lawn_t *lawn, lawn_time_t ttl,
     if (!lawn || !queue_p) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    Queue *const queue = static_cast<Queue *>(
-        allocate(impl_of(lawn)->allocator, sizeof(Queue)));
+    Queue *const queue =
+        static_cast<Queue *>(allocate(impl_of(lawn)->allocator, sizeof(Queue)));
     if (!queue) {
         return LAWN_ERR_NO_MEMORY;
     }

@@ -28,7 +28,7 @@ struct Queue : lawn_queue_t {
     Queue *next; // of the lawn's
     Queue *prev;
     bool is_deferred; // in the lawn's list of those
-    bool is_owned; // by the lawn, which frees it when it is destroyed
+    bool is_owned;    // by the lawn, which frees it when it is destroyed
 };
 
 // Makes an empty queue in memory of the caller's.

@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The lawn and its queues against an ordered map, under random operations from
-// a seed: the same timers must fire at the same advance, those of a queue in the
-// order of their starts, and no advance may touch more than its budget.
+// a seed: the same timers must fire at the same advance, those of a queue in
+// the order of their starts, and no advance may touch more than its budget.
 //
 // LAWN_TEST_SEED replays one seed; LAWN_TEST_SCALE is the share of operations
 // to run in percent (100), for runs under an instrument.
@@ -399,8 +399,8 @@ private:
     std::mt19937_64 random_;
     lawn_t *lawn_ = nullptr;
     lawn_time_t clock_ = 0;
-    lawn_time_t pass_ = 0;   // that of the latest advance
-    lawn_time_t now_ = 0;    // the latest that the lawn has seen
+    lawn_time_t pass_ = 0; // that of the latest advance
+    lawn_time_t now_ = 0;  // the latest that the lawn has seen
     unsigned max_jump_bits_ = 0;
     unsigned max_ttl_bits_ = 0;
     bool few_ttls_ = false;
