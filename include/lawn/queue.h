@@ -58,7 +58,7 @@ LAWN_API void lawn_queue_destroy(lawn_queue_t *queue);
 LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
                                   lawn_time_t now);
 
-LAWN_API lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
+LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
 
 /* Running timers in the queue, without the paused. Walks it. */
 LAWN_API size_t lawn_queue_count(const lawn_queue_t *queue);
@@ -93,6 +93,11 @@ LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
     queue->timers.prev = link;
     timer->deadline = deadline;
     timer->check = LAWN_TIME_INFINITY;
+}
+
+LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue)
+{
+    return queue->ttl;
 }
 
 LAWN_END_DECLS

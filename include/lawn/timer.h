@@ -62,8 +62,8 @@ struct lawn {
 #endif
     lawn_time_t now;   /* the latest time seen */
     lawn_time_t next;  /* an advance before this has nothing to do */
-    lawn_time_t limit; /* deadlines from here on are not for inline functions;
-                        * 0: none is */
+    lawn_time_t limit; /* deadlines from here on, 2^63 or 0, are not for the
+                        * inline functions */
     size_t running;
     void *observer; /* NULL, or told of every call */
 };
@@ -89,8 +89,8 @@ struct lawn_timer {
     /* INFINITY: paused or stopped. One less: runs and never fires. When idle,
      * 0: never started, or fired at `check`. */
     lawn_time_t deadline;
-    /* Looked at from here on; no later than the deadline. INFINITY: in no slot,
-     * but due at once or in a queue. */
+    /* In a slot: looked at from here on, no later than the deadline. Elsewhere,
+     * 2^63 or more: inline functions do not move it. */
     lawn_time_t check;
     lawn_expired_fn_t expired;
 };
@@ -113,7 +113,8 @@ LAWN_API void lawn_destroy(lawn_t *lawn);
 
 /* Makes `timer` idle with callback `expired` (NULL: expire silently). Not for
  * a timer that runs or is paused. */
-LAWN_API void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired);
+LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer,
+                                 lawn_expired_fn_t expired);
 
 /* Starts `timer`, or re-arms it when it runs: its deadline is now + ttl
  * exactly, LAWN_TIME_INFINITY (never) when that overflows. A ttl of 0 is due
@@ -140,13 +141,13 @@ LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer);
 LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer);
 
 /* True from start until stop, pause or expiry. */
-LAWN_API bool lawn_timer_is_active(const lawn_timer_t *timer);
+LAWN_INLINE bool lawn_timer_is_active(const lawn_timer_t *timer);
 
 /* The deadline of the latest start, also within the callback, where
  * `now - deadline` is how late it is. LAWN_TIME_INFINITY for a timer that was
  * never started, was stopped or paused since, or never fires; also for one that
  * fired at deadline 0. */
-LAWN_API lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
+LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
 
 /* Fires timers whose deadline is <= now and returns how many it fired. `budget`
  * is the most timers that it touches, fired or only moved (0: no limit), so
@@ -176,10 +177,10 @@ LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 
 /* Timers that are running. O(1). */
-LAWN_API size_t lawn_count(const lawn_t *lawn);
+LAWN_INLINE size_t lawn_count(const lawn_t *lawn);
 
 /* The latest time that the lawn was told. */
-LAWN_API lawn_time_t lawn_now(const lawn_t *lawn);
+LAWN_INLINE lawn_time_t lawn_now(const lawn_t *lawn);
 
 /* Calls `each` for every running timer, in no order. `each` may do nothing to
  * the lawn. O(count + paused). */
@@ -220,6 +221,39 @@ LAWN_INLINE lawn_time_t lawn_see(lawn_t *lawn, lawn_time_t now)
     const lawn_time_t latest = now > lawn->now ? now : lawn->now;
     lawn->now = latest;
     return latest;
+}
+
+LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer, lawn_expired_fn_t expired)
+{
+    timer->link.next = NULL;
+    timer->link.prev = NULL;
+    timer->deadline = 0;
+    timer->check = 0;
+    timer->expired = expired;
+}
+
+LAWN_INLINE bool lawn_timer_is_active(const lawn_timer_t *timer)
+{
+    return timer->link.next && timer->deadline != LAWN_TIME_INFINITY;
+}
+
+LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer)
+{
+    lawn_time_t deadline = timer->deadline;
+    if (!timer->link.next && deadline == 0) {
+        deadline = timer->check ? timer->check : LAWN_TIME_INFINITY;
+    }
+    return deadline < LAWN_TIME_INFINITY - 1 ? deadline : LAWN_TIME_INFINITY;
+}
+
+LAWN_INLINE size_t lawn_count(const lawn_t *lawn)
+{
+    return lawn->running;
+}
+
+LAWN_INLINE lawn_time_t lawn_now(const lawn_t *lawn)
+{
+    return lawn->now;
 }
 
 LAWN_INLINE void lawn_timer_start_at(lawn_t *lawn, lawn_timer_t *timer,

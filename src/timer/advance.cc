@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Advance: touches every timer whose slot has begun, and fires those that are
-// due.
+// due. And what it takes to say when that is to be done next.
 //
 // Expiry of many timers is bound by cache misses, one per timer. So they are
 // taken from both ends of up to 16 slots in turn, and what comes next at each
@@ -9,7 +9,6 @@
 
 #include "timer/advance.h"
 
-#include "timer/lawn_impl.h"
 #include "timer/queue.h"
 
 #include <stdint.h>
@@ -22,40 +21,10 @@ namespace
 
 constexpr unsigned most_lanes = 16;
 
-// The slots that begin after `seen` and no later than `until`, one by one.
-class BegunSlots
-{
-public:
-    explicit BegunSlots(Lawn *lawn) : lawn_(lawn)
-    {
-        // Where the time has changed in no bit above a class's shift, the class
-        // is still in the same slot.
-        const unsigned top = class_of(lawn->seen ^ lawn->until) + 1;
-        classes_ = lawn->occupied & ((uint64_t{2} << top) - 1);
-    }
-
-    // nullptr at the end.
-    lawn_link_t *next()
-    {
-        while (bits_ == 0) {
-            if (classes_ == 0) {
-                return nullptr;
-            }
-            c_ = static_cast<unsigned>(__builtin_ctzll(classes_));
-            classes_ &= classes_ - 1;
-            bits_ =
-                lawn_->filled[c_] & begun_bits(c_, lawn_->seen, lawn_->until);
-        }
-        lawn_link_t *const slot = &lawn_->slots[c_][__builtin_ctzll(bits_)];
-        bits_ &= bits_ - 1;
-        return slot;
-    }
-
-private:
-    Lawn *lawn_;
-    uint64_t classes_;
-    uint64_t bits_ = 0;
-    unsigned c_ = 0;
+// Slots that are worked on in turn.
+struct Lanes {
+    lawn_link_t *slots[most_lanes];
+    unsigned count;
 };
 
 // The bits of a slot that is done with.
@@ -75,50 +44,13 @@ bool is_up(const Lawn *lawn, const lawn_link_t *slot, const lawn_link_t *link)
     return link != slot && timer_of(link)->check <= lawn->until;
 }
 
-// The slots that are worked on, in turn.
-struct Lanes {
-    lawn_link_t *slots[most_lanes];
-    unsigned count;
-};
-
-// Replaces what is done, and asks for what comes next.
-void refill(Lawn *lawn, BegunSlots *begun, Lanes *lanes)
+// Works until no more than `most` lanes have something left, or the budget is
+// gone (false).
+bool work_lanes(Lawn *lawn, Pass *pass, Lanes *lanes, unsigned most)
 {
-    unsigned count = 0;
-    for (unsigned i = 0; i < lanes->count; ++i) {
-        lawn_link_t *const slot = lanes->slots[i];
-        if (is_up(lawn, slot, slot->next)) {
-            __builtin_prefetch(slot->next->next);
-            __builtin_prefetch(slot->prev->prev);
-            lanes->slots[count++] = slot;
-        } else {
-            clear_if_empty(lawn, slot);
-        }
-    }
-    while (count < most_lanes) {
-        lawn_link_t *const slot = begun->next();
-        if (!slot) {
-            break;
-        }
-        if (is_up(lawn, slot, slot->next)) {
-            lanes->slots[count++] = slot;
-        } else {
-            clear_if_empty(lawn, slot);
-        }
-    }
-    lanes->count = count;
-}
-
-// Works on a round until it is done, or the budget gone (false).
-bool work_round(Lawn *lawn, Pass *pass)
-{
-    BegunSlots begun(lawn);
-    Lanes lanes;
-    lanes.count = 0;
-    refill(lawn, &begun, &lanes);
-    while (lanes.count != 0 && pass->left != 0) {
-        for (unsigned i = 0; i < lanes.count; ++i) {
-            lawn_link_t *const slot = lanes.slots[i];
+    while (lanes->count > most) {
+        for (unsigned i = 0; i < lanes->count;) {
+            lawn_link_t *const slot = lanes->slots[i];
             // A callback may have stopped what was up.
             if (pass->left != 0 && is_up(lawn, slot, slot->next)) {
                 touch(lawn, pass, timer_of(slot->next));
@@ -126,10 +58,49 @@ bool work_round(Lawn *lawn, Pass *pass)
             if (pass->left != 0 && is_up(lawn, slot, slot->prev)) {
                 touch(lawn, pass, timer_of(slot->prev));
             }
+            if (is_up(lawn, slot, slot->next)) {
+                __builtin_prefetch(slot->next->next);
+                __builtin_prefetch(slot->prev->prev);
+                ++i;
+            } else {
+                clear_if_empty(lawn, slot);
+                lanes->slots[i] = lanes->slots[--lanes->count];
+            }
         }
-        refill(lawn, &begun, &lanes);
+        if (pass->left == 0) {
+            return lanes->count <= most;
+        }
     }
-    return lanes.count == 0;
+    return true;
+}
+
+// Works on a round until it is done, or the budget gone (false).
+bool work_round(Lawn *lawn, Pass *pass)
+{
+    Lanes lanes;
+    lanes.count = 0;
+    // Where the time has changed in no bit above a class's shift, the class is
+    // still in the same slot.
+    const unsigned top = class_of(lawn->seen ^ lawn->until) + 1;
+    uint64_t classes = lawn->occupied & ((uint64_t{2} << top) - 1);
+    for (; classes != 0; classes &= classes - 1) {
+        const unsigned c = lowest_bit(classes);
+        uint64_t bits =
+            lawn->filled[c] & begun_bits(c, lawn->seen, lawn->until);
+        for (; bits != 0; bits &= bits - 1) {
+            lawn_link_t *const slot = &lawn->slots[c][lowest_bit(bits)];
+            if (!is_up(lawn, slot, slot->next)) {
+                clear_if_empty(lawn, slot);
+                continue;
+            }
+            lanes.slots[lanes.count++] = slot;
+            if (lanes.count == most_lanes &&
+                !work_lanes(lawn, pass, &lanes, most_lanes - 1)) {
+                return false;
+            }
+        }
+    }
+    return work_lanes(lawn, pass, &lanes, 0);
 }
 
 void work_slots(Lawn *lawn, Pass *pass)
@@ -148,19 +119,20 @@ void work_slots(Lawn *lawn, Pass *pass)
 
 void work_due(Lawn *lawn, Pass *pass)
 {
-    while (pass->left != 0 && !list_is_empty(&lawn->due)) {
-        __builtin_prefetch(lawn->due.next->next);
-        touch(lawn, pass, timer_of(lawn->due.next));
+    const lawn_link_t *const due = &lawn->due;
+    while (pass->left != 0 && due->next != due &&
+           timer_of(due->next)->check != due_check(lawn)) {
+        __builtin_prefetch(due->next->next);
+        touch(lawn, pass, timer_of(due->next));
     }
 }
 
-} // namespace
-
+// The begin of the first slot with a bit that is not done; INFINITY without.
 lawn_time_t first_slot(const Lawn *lawn)
 {
     lawn_time_t first = LAWN_TIME_INFINITY;
     for (uint64_t classes = lawn->occupied; classes; classes &= classes - 1) {
-        const unsigned c = static_cast<unsigned>(__builtin_ctzll(classes));
+        const unsigned c = lowest_bit(classes);
         // No slot of this class or a higher one begins before.
         if ((slot_of(c, lawn->seen) + 1) << shift_of(c) >= first) {
             break;
@@ -170,30 +142,53 @@ lawn_time_t first_slot(const Lawn *lawn)
     return first;
 }
 
+// What lawn_settle() has found, and may still look at.
+struct Search {
+    lawn_time_t earliest;
+    size_t left;
+};
+
+// False when there are too many timers. A queue's first timer that is not
+// paused has its earliest deadline.
+bool search(const lawn_link_t *list, Search *found, bool is_queue)
+{
+    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+        const lawn_timer_t *const timer = timer_of(i);
+        __builtin_prefetch(i->next->next);
+        if (found->left == 0) {
+            return false;
+        }
+        --found->left;
+        if (!is_alarm(timer)) {
+            found->earliest = earlier_of(found->earliest, timer->deadline);
+        } else if (!search(&queue_of(timer)->timers, found, true)) {
+            return false;
+        }
+        if (is_queue && !is_paused(timer)) {
+            break;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
 void open(Lawn *lawn)
 {
+    lawn->busy = false;
     lawn->is_settled = false;
     lawn->limit = lawn->observer ? 0 : open_limit;
-    // What is left of a round or of `due` may have any deadline.
+    // What is left of a round or in `due` may have any deadline.
     const bool is_done = lawn->until == lawn->seen && list_is_empty(&lawn->due);
     set_wake(lawn, is_done ? first_slot(lawn) : 0);
 }
 
 void enter(Lawn *lawn)
 {
+    ++lawn->passes;
     lawn->busy = true;
     lawn->is_settled = false;
     lawn->limit = 0;
-}
-
-void leave(Lawn *lawn)
-{
-    lawn->busy = false;
-    list_splice(&lawn->due, &lawn->deferred);
-    if (LAWN_UNLIKELY(lawn->deferred_queues != nullptr)) {
-        end_deferral(lawn);
-    }
-    open(lawn);
 }
 
 Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
@@ -205,27 +200,65 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
     }
     report(lawn, Event::advance, nullptr, lawn->now, 0);
     const size_t most = budget != 0 ? budget : SIZE_MAX;
-    Pass pass = {earlier_of(now, last_time), most, 0};
+    Pass pass = {earlier_of(now, never - 1), most, 0};
     enter(lawn);
     lawn->pass = &pass;
     // Where the budget ends first, the other begins the next time.
     const bool slots_first = lawn->slots_first;
     if (slots_first) {
         work_slots(lawn, &pass);
-        work_due(lawn, &pass);
-    } else {
-        work_due(lawn, &pass);
+    }
+    work_due(lawn, &pass);
+    if (!slots_first) {
         work_slots(lawn, &pass);
     }
     lawn->slots_first = slots_first != (pass.left == 0);
-    leave(lawn);
+    open(lawn);
     const size_t touched = most - pass.left;
     return {static_cast<unsigned>(touched - pass.moved), touched};
 }
 
 } // namespace lawn
 
+using namespace lawn;
+
 unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget)
 {
-    return lawn::advance_rest(lawn, lawn->now, budget).fired;
+    return advance_rest(lawn, lawn->now, budget).fired;
+}
+
+lawn_time_t lawn_next(const lawn_t *handle)
+{
+    const Lawn *const lawn = impl_of(handle);
+    const bool is_never = lawn->running == 0 || lawn->wake >= never;
+    return is_never ? LAWN_TIME_INFINITY : lawn->wake;
+}
+
+bool lawn_settle(lawn_t *handle, unsigned max_touches)
+{
+    Lawn *const lawn = impl_of(handle);
+    Search found = {LAWN_TIME_INFINITY, max_touches ? max_touches : SIZE_MAX};
+    if (lawn->busy || !search(&lawn->due, &found, false)) {
+        return false;
+    }
+    for (unsigned c = 0; c < class_count; ++c) {
+        for (uint64_t bits = lawn->filled[c]; bits != 0;) {
+            const lawn_time_t begin = first_begin(c, bits, lawn->seen);
+            const lawn_time_t slot = slot_of(c, begin);
+            if (begin >= found.earliest) {
+                break;
+            }
+            if (!search(&lawn->slots[c][slot % slot_count], &found, false)) {
+                return false;
+            }
+            bits &= ~bit_of(slot);
+        }
+    }
+    if (found.earliest <= lawn->now) {
+        return false;
+    }
+    set_wake(lawn, found.earliest);
+    lawn->is_settled = true;
+    lawn->limit = 0;
+    return true;
 }

@@ -2,151 +2,107 @@
 //
 // lawn_check(): every invariant that lawn_impl.h states, by walking everything.
 
-#include "timer/lawn_impl.h"
 #include "timer/queue.h"
 
-namespace lawn
-{
+using namespace lawn;
 
 namespace
 {
 
-bool links_are_sound(const lawn_link_t *link)
+// Whether the links are sound and `holds` is true for each timer. Counts those
+// that run.
+template <class Holds>
+bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
 {
-    return link->next && link->prev && link->next->prev == link &&
-           link->prev->next == link;
+    const lawn_link_t *i = list;
+    do {
+        if (!i->next || !i->prev || i->next->prev != i || i->prev->next != i ||
+            (i != list && !holds(timer_of(i)))) {
+            return false;
+        }
+        *running += i != list && is_running(timer_of(i));
+        i = i->next;
+    } while (i != list);
+    return true;
 }
 
-// Each of these adds the running timers that a program has started.
+// What a settled lawn wakes for is a deadline; a queue's is that of its head,
+// not of its alarm.
+bool wakes(const Lawn *lawn, const lawn_timer_t *timer, lawn_time_t when)
+{
+    return lawn->busy || is_paused(timer) || lawn->wake <= when ||
+           (lawn->is_settled && is_alarm(timer));
+}
 
 bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
                    size_t *running)
 {
     const lawn_link_t *const slot = &lawn->slots[c][index];
-    if (!links_are_sound(slot)) {
-        return false;
-    }
-    if (list_is_empty(slot)) {
-        return true;
-    }
-    if ((lawn->filled[c] & bit_of(index)) == 0 ||
-        (lawn->occupied & uint64_t{1} << c) == 0) {
-        return false;
-    }
-    // Until the round is done, some of what it is about is left.
+    const bool has_bits =
+        (lawn->filled[c] >> index & 1) != 0 && (lawn->occupied >> c & 1) != 0;
+    // Of a round that goes on, something may be left.
     lawn_time_t least = lawn->until == lawn->seen ? lawn->seen + 1 : 0;
-    for (const lawn_link_t *i = slot->next; i != slot; i = i->next) {
-        const lawn_timer_t *const timer = timer_of(i);
-        const lawn_time_t wakes =
-            lawn->is_settled ? timer->deadline : timer->check;
-        const bool is_paused = timer->deadline == LAWN_TIME_INFINITY;
-        if (!links_are_sound(i) || timer->check < least ||
-            timer->check > timer->deadline ||
-            timer->check != slot_of(c, timer->check) << shift_of(c) ||
-            slot_of(c, timer->check) % slot_count != index ||
-            (!lawn->busy && lawn->wake > wakes && !is_paused &&
-             !(lawn->is_settled && is_alarm(timer)))) {
-            return false;
-        }
-        least = timer->check;
-        *running += !is_paused && !is_alarm(timer);
-    }
-    return true;
+    return list_is_sound(slot, running, [&](const lawn_timer_t *timer) {
+        const lawn_time_t check = timer->check;
+        const lawn_time_t number = slot_of(c, check);
+        const bool is_ordered = check >= least;
+        least = check;
+        return has_bits && is_ordered && check <= timer->deadline &&
+               check == number << shift_of(c) && number % slot_count == index &&
+               wakes(lawn, timer, lawn->is_settled ? timer->deadline : check);
+    });
 }
 
-bool due_is_sound(const Lawn *lawn, const lawn_link_t *list, size_t *running)
+// A drain has all timers here.
+bool due_is_sound(const Lawn *lawn, size_t *running)
 {
-    if (!links_are_sound(list)) {
-        return false;
-    }
-    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
-        const lawn_timer_t *const timer = timer_of(i);
-        const bool is_paused = timer->deadline == LAWN_TIME_INFINITY;
-        // A drain keeps here what it has not handed over yet.
-        if (!links_are_sound(i) ||
-            (!lawn->busy && (timer->check != LAWN_TIME_INFINITY ||
-                             (lawn->wake > timer->deadline &&
-                              !(lawn->is_settled && is_alarm(timer))) ||
-                             (timer->deadline > lawn->now && !is_paused)))) {
-            return false;
-        }
-        *running += !is_paused && !is_alarm(timer);
-    }
-    return true;
+    return list_is_sound(&lawn->due, running, [&](const lawn_timer_t *timer) {
+        return lawn->busy ||
+               (timer->check >= open_limit &&
+                (timer->deadline <= lawn->now || is_paused(timer)) &&
+                wakes(lawn, timer, timer->deadline));
+    });
 }
 
-bool fifo_is_sound(const Queue *queue, const lawn_link_t *list,
-                   lawn_time_t *least, size_t *running)
+bool queue_is_sound(const Queue *queue, size_t *running)
 {
-    if (!links_are_sound(list)) {
-        return false;
-    }
     const lawn_timer_t *const alarm = &queue->alarm.timer;
-    const bool is_firing = impl_of(queue->lawn)->running_queue == queue;
-    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
-        const lawn_timer_t *const timer = timer_of(i);
-        if (!links_are_sound(i) || timer->check != LAWN_TIME_INFINITY ||
-            (!is_firing &&
-             (!is_linked(alarm) || alarm->deadline > timer->deadline))) {
-            return false;
-        }
-        if (timer->deadline != LAWN_TIME_INFINITY) {
-            if (timer->deadline < *least) {
-                return false;
-            }
-            *least = timer->deadline;
-            ++*running;
-        }
-    }
-    return true;
-}
-
-bool queues_are_sound(const Lawn *lawn, size_t *running)
-{
-    const Queue *prev = nullptr;
-    for (const Queue *i = lawn->queues; i; i = i->next) {
-        lawn_time_t least = 0;
-        if (i->lawn != lawn || i->prev != prev || !is_alarm(&i->alarm.timer) ||
-            !fifo_is_sound(i, &i->timers, &least, running) ||
-            !fifo_is_sound(i, &i->deferred, &least, running) ||
-            (!lawn->busy && !list_is_empty(&i->deferred))) {
-            return false;
-        }
-        prev = i;
-    }
-    return true;
+    const bool is_firing = impl_of(queue->lawn)->firing == queue;
+    lawn_time_t least = 0;
+    return is_alarm(alarm) &&
+           list_is_sound(
+               &queue->timers, running, [&](lawn_timer_t const *timer) {
+                   const bool is_ordered = timer->deadline >= least;
+                   least = is_paused(timer) ? least : timer->deadline;
+                   return is_ordered && timer->check >= open_limit &&
+                          (is_firing || (is_linked(alarm) &&
+                                         alarm->deadline <= timer->deadline));
+               });
 }
 
 } // namespace
 
-} // namespace lawn
-
-using namespace lawn;
-
 lawn_status_t lawn_check(const lawn_t *handle)
 {
     const Lawn *const lawn = impl_of(handle);
-    if (!lawn || lawn->until < lawn->seen) {
+    if (!lawn) {
         return LAWN_ERR_CORRUPT;
     }
-    size_t running = 0;
-    for (unsigned c = 0; c < class_count; ++c) {
-        for (unsigned index = 0; index < slot_count; ++index) {
-            if (!slot_is_sound(lawn, c, index, &running)) {
-                return LAWN_ERR_CORRUPT;
-            }
-        }
-    }
-    const bool lists_are_sound =
-        due_is_sound(lawn, &lawn->due, &running) &&
-        due_is_sound(lawn, &lawn->deferred, &running) &&
-        queues_are_sound(lawn, &running);
     const bool is_closed = lawn->observer || lawn->busy || lawn->is_settled;
-    const bool state_is_sound =
-        lawn->limit == (is_closed ? 0 : open_limit) &&
-        lawn->next == (lawn->observer ? 0 : lawn->wake) &&
-        (lawn->busy || list_is_empty(&lawn->deferred));
-    return lists_are_sound && state_is_sound && running == lawn->running
-               ? LAWN_OK
-               : LAWN_ERR_CORRUPT;
+    size_t running = 0;
+    bool is_sound = lawn->until >= lawn->seen &&
+                    lawn->limit == (is_closed ? 0 : open_limit) &&
+                    lawn->next == (lawn->observer ? 0 : lawn->wake) &&
+                    due_is_sound(lawn, &running);
+    for (unsigned i = 0; i < class_count * slot_count && is_sound; ++i) {
+        is_sound =
+            slot_is_sound(lawn, i / slot_count, i % slot_count, &running);
+    }
+    const Queue *prev = nullptr;
+    for (const Queue *i = lawn->queues; i && is_sound; i = i->next) {
+        is_sound =
+            i->lawn == lawn && i->prev == prev && queue_is_sound(i, &running);
+        prev = i;
+    }
+    return is_sound && running == lawn->running ? LAWN_OK : LAWN_ERR_CORRUPT;
 }

@@ -1,59 +1,119 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The lawn as a whole: made, counted, walked, emptied. lawn_impl.h and
-// advance.cc have the algorithm; lawn/timer.h the idea.
+// The lawn as a whole, made, walked and emptied; and start, stop and pause
+// where they are not inline.
 
-#include "timer/lawn_impl.h"
 #include "timer/queue.h"
 
-using namespace lawn;
+namespace lawn
+{
 
 namespace
 {
 
-// Moves everything that is linked to `due`, alarms included.
-void collect(Lawn *lawn)
+// Takes a timer, running or not, to its new deadline.
+void move_to(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
 {
-    for (auto &slots : lawn->slots) {
-        for (lawn_link_t &slot : slots) {
-            list_splice(&lawn->due, &slot);
-        }
+    if (is_linked(timer)) {
+        lawn->running += is_paused(timer);
+        list_remove(&timer->link);
+    } else {
+        ++lawn->running;
     }
-    for (uint64_t &filled : lawn->filled) {
-        filled = 0;
+    timer->deadline = deadline;
+    file(lawn, timer);
+}
+
+// The limit is closed, because there is an observer, a pass runs, or
+// lawn_settle() has moved `wake`; or the deadline is far beyond it.
+LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
+                                 lawn_time_t deadline)
+{
+    deadline = earlier_of(deadline, never);
+    if (lawn->is_settled) {
+        open(lawn);
     }
-    lawn->occupied = 0;
-    list_splice(&lawn->due, &lawn->deferred);
-    for (Queue *queue = lawn->queues; queue; queue = queue->next) {
-        list_splice(&lawn->due, &queue->timers);
-        list_splice(&lawn->due, &queue->deferred);
+    report(lawn, Event::start, timer, lawn->now,
+           deadline == never ? LAWN_TIME_INFINITY
+                             : later_of(deadline, lawn->now) - lawn->now);
+    // In a pass, a timer that is due at once would fire in it.
+    if (is_linked(timer) && deadline >= timer->check && deadline < open_limit &&
+        (deadline > lawn->now || !lawn->busy)) {
+        lawn->running += is_paused(timer);
+        timer->deadline = deadline;
+    } else {
+        move_to(lawn, timer, deadline);
     }
 }
 
-template <class List, class Function>
-void for_each_running(List *list, Function function)
+// Stops without forgetting where the timer is linked.
+bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
 {
-    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
-        if (is_active(timer_of(i)) && !is_alarm(timer_of(i))) {
-            function(timer_of(i));
-        }
+    LAWN_ASSERT(may_hold(lawn, timer));
+    report(lawn, event, timer, lawn->now, 0);
+    if (!is_linked(timer)) {
+        timer->check = 0; // the deadline that it fired at, if it has
+        return false;
     }
+    const bool was_running = !is_paused(timer);
+    lawn->running -= was_running;
+    timer->deadline = LAWN_TIME_INFINITY;
+    return was_running;
 }
 
 } // namespace
 
-void lawn::observe(lawn_t *handle, Observer *observer)
+void file_due(Lawn *lawn, lawn_timer_t *timer)
 {
-    Lawn *const lawn = impl_of(handle);
-    LAWN_ASSERT(!lawn->busy);
-    lawn->observer = observer;
-    open(lawn);
+    if (timer->deadline == never) {
+        file_in_class(lawn, timer, 0);
+        return;
+    }
+    timer->check = due_check(lawn);
+    list_append(&lawn->due, &timer->link);
+    set_wake(lawn, earlier_of(lawn->wake, timer->deadline));
 }
 
-bool lawn::is_busy(const lawn_t *lawn)
+bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
+{
+    constexpr unsigned most_steps = 16;
+    const lawn_link_t *link = &timer->link;
+    for (unsigned i = 0; link->next && i < most_steps; ++i) {
+        if (link->next->prev != link) {
+            return false; // moved or overwritten
+        }
+        link = link->next;
+        const Queue *queue = lawn->queues;
+        while (queue && &queue->timers != link) {
+            queue = queue->next;
+        }
+        const auto inside = reinterpret_cast<uintptr_t>(link) -
+                            reinterpret_cast<uintptr_t>(lawn);
+        if (queue || inside < sizeof(Lawn)) {
+            return true; // the head of a list of ours
+        }
+        if (link == &timer->link) {
+            return false; // once round another lawn's
+        }
+    }
+    return true;
+}
+
+void observe(lawn_t *lawn, Observer *observer)
+{
+    LAWN_ASSERT(!is_busy(lawn));
+    lawn->observer = observer;
+    open(impl_of(lawn));
+}
+
+bool is_busy(const lawn_t *lawn)
 {
     return impl_of(lawn)->busy;
 }
+
+} // namespace lawn
+
+using namespace lawn;
 
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 {
@@ -67,20 +127,12 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     if (!memory) {
         return LAWN_ERR_NO_MEMORY;
     }
-    const uintptr_t address =
-        (reinterpret_cast<uintptr_t>(memory) + alignof(Lawn) - 1) &
-        ~(uintptr_t{alignof(Lawn)} - 1);
-    Lawn *const lawn = reinterpret_cast<Lawn *>(address);
+    const uintptr_t end = reinterpret_cast<uintptr_t>(memory) + alignof(Lawn);
+    Lawn *const lawn = reinterpret_cast<Lawn *>(end - end % alignof(Lawn));
     *lawn = {};
     lawn->memory = memory;
     lawn->allocator = params->allocator;
-    list_init(&lawn->due);
-    list_init(&lawn->deferred);
-    for (auto &slots : lawn->slots) {
-        for (lawn_link_t &slot : slots) {
-            list_init(&slot);
-        }
-    }
+    for_each_list(lawn, [](lawn_link_t *list) { *list = {list, list}; });
     open(lawn);
     *lawn_p = lawn;
     return LAWN_OK;
@@ -88,79 +140,89 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 
 void lawn_destroy(lawn_t *handle)
 {
+    LAWN_ASSERT(!handle || !is_busy(handle));
+    if (!handle || is_busy(handle)) {
+        return;
+    }
+    handle->observer = nullptr;
+    lawn_drain(handle, nullptr);
     Lawn *const lawn = impl_of(handle);
-    if (!lawn) {
-        return;
-    }
-    LAWN_ASSERT(!lawn->busy);
-    if (lawn->busy) {
-        return;
-    }
-    collect(lawn);
-    while (!list_is_empty(&lawn->due)) {
-        let_go(timer_of(lawn->due.next));
-    }
     const lawn_allocator_t allocator = lawn->allocator;
-    for (Queue *queue = lawn->queues; queue;) {
-        Queue *const next = queue->next;
+    while (Queue *const queue = lawn->queues) {
+        lawn->queues = queue->next;
         if (queue->is_owned) {
             release(allocator, queue);
         }
-        queue = next;
     }
     release(allocator, lawn->memory);
 }
 
-lawn_time_t lawn_next(const lawn_t *handle)
+void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
+                           lawn_time_t deadline)
 {
-    const Lawn *const lawn = impl_of(handle);
-    return lawn->running == 0 || lawn->wake >= never ? LAWN_TIME_INFINITY
-                                                     : lawn->wake;
+    Lawn *const lawn = impl_of(handle);
+    LAWN_ASSERT(may_hold(lawn, timer));
+    if (LAWN_UNLIKELY(deadline >= lawn->limit)) {
+        start_closed(lawn, timer, deadline);
+    } else {
+        move_to(lawn, timer, deadline);
+    }
 }
 
-size_t lawn_count(const lawn_t *lawn)
+bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
-    return lawn->running;
+    const bool was_running = end(impl_of(lawn), timer, Event::stop);
+    if (is_linked(timer)) {
+        list_remove(&timer->link);
+        timer->link.next = nullptr;
+    }
+    return was_running;
 }
 
-lawn_time_t lawn_now(const lawn_t *lawn)
+bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
-    return lawn->now;
+    return end(impl_of(lawn), timer, Event::pause);
 }
 
-void lawn_for_each(const lawn_t *handle,
+void lawn_for_each(const lawn_t *lawn,
                    void (*each)(const lawn_timer_t *timer, void *arg),
                    void *arg)
 {
-    const Lawn *const lawn = impl_of(handle);
-    const auto call = [&](const lawn_timer_t *timer) { each(timer, arg); };
-    for (const auto &slots : lawn->slots) {
-        for (const lawn_link_t &slot : slots) {
-            for_each_running(&slot, call);
+    for_each_list(impl_of(lawn), [=](const lawn_link_t *list) {
+        for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+            if (is_running(timer_of(i))) {
+                each(timer_of(i), arg);
+            }
         }
-    }
-    for_each_running(&lawn->due, call);
-    for_each_running(&lawn->deferred, call);
-    for (const Queue *queue = lawn->queues; queue; queue = queue->next) {
-        for_each_running(&queue->timers, call);
-        for_each_running(&queue->deferred, call);
-    }
+    });
 }
 
 unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
 {
     Lawn *const lawn = impl_of(handle);
     const bool is_nested = lawn->busy;
+    lawn_link_t *const due = &lawn->due;
     enter(lawn);
-    collect(lawn);
+    // All goes to `due`, as if from a pass before.
+    for_each_list(lawn, [=](lawn_link_t *list) {
+        for (lawn_link_t *i = list->next, *next; i != list; i = next) {
+            next = i->next;
+            timer_of(i)->check = LAWN_TIME_INFINITY;
+            if (list != due) {
+                list_remove(i);
+                list_append(due, i);
+            }
+        }
+    });
     unsigned drained = 0;
-    while (!list_is_empty(&lawn->due)) {
-        lawn_timer_t *const timer = timer_of(lawn->due.next);
-        if (!is_active(timer) || is_alarm(timer)) {
-            let_go(timer);
+    while (!list_is_empty(due) &&
+           timer_of(due->next)->check != due_check(lawn)) {
+        lawn_timer_t *const timer = timer_of(due->next);
+        list_remove(&timer->link);
+        if (!is_running(timer)) {
+            timer->link.next = nullptr;
             continue;
         }
-        list_remove(&timer->link);
         end_run(lawn, timer);
         ++drained;
         report(lawn, Event::stop, timer, lawn->now, 0);
@@ -169,7 +231,7 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         }
     }
     if (!is_nested) {
-        leave(lawn);
+        open(lawn);
     }
     return drained;
 }

@@ -2,10 +2,12 @@
 //
 // An observer is told everything that is done to a lawn, as it is done and in
 // its order. It is how a trace is recorded (engine/trace.h) without the timers
-// knowing of files; a lawn without an observer pays one branch.
+// knowing of files.
 
 #ifndef LAWN_SRC_TIMER_OBSERVER_H
 #define LAWN_SRC_TIMER_OBSERVER_H
+
+#include "base/base.h"
 
 #include <lawn/timer.h>
 
@@ -27,6 +29,15 @@ struct Observer {
     void (*event)(Observer *observer, Event event, const lawn_timer_t *timer,
                   lawn_time_t now, lawn_time_t ttl);
 };
+
+inline void report(const lawn_t *lawn, Event event, const lawn_timer_t *timer,
+                   lawn_time_t now, lawn_time_t ttl)
+{
+    if (LAWN_UNLIKELY(lawn->observer != nullptr)) {
+        Observer *const observer = static_cast<Observer *>(lawn->observer);
+        observer->event(observer, event, timer, now, ttl);
+    }
+}
 
 // Tells `observer` (nullptr: nobody) what is done to `lawn` from now on. Not
 // from inside a pass.

@@ -1,10 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The inside of a TTL queue (lawn/queue.h). Its timers are in a list of their
-// own, with a check of INFINITY, so that lawn_timer_start() is never inline for
-// them. What brings the queue to the lawn's attention is its alarm, a timer
-// like others but for two things: it is not counted as running, and nobody
-// sees it fire.
+// The inside of a TTL queue (lawn/queue.h). What brings it to its lawn's
+// attention is its alarm, a timer like others but for two things: it does not
+// count as running, and nobody sees it fire.
 
 #ifndef LAWN_SRC_TIMER_QUEUE_H
 #define LAWN_SRC_TIMER_QUEUE_H
@@ -22,13 +20,10 @@ struct Alarm {
 };
 
 struct Queue : lawn_queue_t {
-    lawn_link_t deferred; // with a TTL of 0: not for the pass that runs
-    Queue *next_deferred; // that has some
     Alarm alarm;
     Queue *next; // of the lawn's
     Queue *prev;
-    bool is_deferred; // in the lawn's list of those
-    bool is_owned;    // by the lawn, which frees it when it is destroyed
+    bool is_owned; // by the lawn, which frees it when it is destroyed
 };
 
 // Makes an empty queue in memory of the caller's.
@@ -37,9 +32,6 @@ void queue_open(Queue *queue, lawn_t *lawn, lawn_time_t ttl);
 // Lets go of its timers and takes it out of its lawn.
 void queue_close(Queue *queue);
 
-// Ends a pass for the queues that have deferred timers.
-void end_deferral(Lawn *lawn);
-
 bool is_alarm(const lawn_timer_t *timer);
 
 inline Queue *queue_of(const lawn_timer_t *alarm)
@@ -47,13 +39,26 @@ inline Queue *queue_of(const lawn_timer_t *alarm)
     return reinterpret_cast<const Alarm *>(alarm)->queue;
 }
 
-inline Queue *impl_of(lawn_queue_t *queue)
+// Running, and a program has started it.
+inline bool is_running(const lawn_timer_t *timer)
 {
-    return static_cast<Queue *>(queue);
+    return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
 }
 
-// True for the head of one of the lawn's lists.
-bool is_head(const Lawn *lawn, const lawn_link_t *link);
+// Calls `function` for the head of each list that timers are in.
+template <class AnyLawn, class Function>
+void for_each_list(AnyLawn *lawn, Function function)
+{
+    for (auto &slots : lawn->slots) {
+        for (auto &slot : slots) {
+            function(&slot);
+        }
+    }
+    function(&lawn->due);
+    for (auto *queue = lawn->queues; queue; queue = queue->next) {
+        function(&queue->timers);
+    }
+}
 
 // Takes the timer out of its list, then fires it, lets go of it if it was
 // paused, or files it anew.
@@ -63,7 +68,7 @@ inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
     --pass->left;
     if (LAWN_UNLIKELY(timer->deadline > pass->now)) {
         ++pass->moved;
-        if (timer->deadline == LAWN_TIME_INFINITY) {
+        if (is_paused(timer)) {
             timer->link.next = nullptr;
         } else {
             file(lawn, timer);

@@ -22,6 +22,11 @@ inline unsigned highest_bit(uint64_t x)
     return 63U - static_cast<unsigned>(__builtin_clzll(x));
 }
 
+inline unsigned lowest_bit(uint64_t x)
+{
+    return static_cast<unsigned>(__builtin_ctzll(x));
+}
+
 // Of a TTL above 0: 0 below 64, 1 below 512, ..., 20 from 2^63 on.
 inline unsigned class_of(lawn_time_t ttl)
 {
@@ -65,9 +70,7 @@ inline uint64_t begun_bits(unsigned c, lawn_time_t from, lawn_time_t to)
 inline lawn_time_t first_begin(unsigned c, uint64_t bits, lawn_time_t from)
 {
     const lawn_time_t next = slot_of(c, from) + 1;
-    const unsigned ahead =
-        static_cast<unsigned>(__builtin_ctzll(rotate_right(bits, next)));
-    return (next + ahead) << shift_of(c);
+    return (next + lowest_bit(rotate_right(bits, next))) << shift_of(c);
 }
 
 } // namespace lawn
