@@ -81,6 +81,7 @@ public:
     {
     }
 
+    // One of them, or what a contender wants instead.
     Time at(uint64_t draw) const
     {
         if (distinct_ == 0) {
@@ -88,14 +89,33 @@ public:
                                             0x1p-53 * step_);
         }
         const size_t which = (draw >> 32) * distinct_ >> 32;
+        return declared_.empty() ? ttl(which) : declared_[which];
+    }
+
+    // False if there are too many for a program to know them.
+    template <class Declare> bool declare(Declare &&declare)
+    {
+        constexpr size_t most_declared = 1000;
+        if (distinct_ == 0 || distinct_ > most_declared) {
+            return false;
+        }
+        for (size_t which = 0; which < distinct_; ++which) {
+            declared_.push_back(declare(ttl(which)));
+        }
+        return true;
+    }
+
+private:
+    Time ttl(size_t which) const
+    {
         return low_ +
                static_cast<Time>((static_cast<double>(which) + 0.5) * step_);
     }
 
-private:
     Time low_;
     size_t distinct_;
     double step_;
+    std::vector<Time> declared_; // by TTL, instead of it; or empty
 };
 
 // The numbers below `count` in a random order, the same for a seed.
@@ -127,6 +147,22 @@ public:
                contender_.node_size;
     }
 
+    // Before the first start, for contenders that must know the TTLs: each is
+    // replaced by what they want instead. False if they cannot.
+    bool declare(Ttls &ttls)
+    {
+        return !contender_.declare || ttls.declare([this](Time ttl) {
+            return contender_.declare(scheme_, ttl);
+        });
+    }
+
+    void declare(Time &ttl)
+    {
+        if (contender_.declare) {
+            ttl = contender_.declare(scheme_, ttl);
+        }
+    }
+
     void start(size_t index, Time ttl)
     {
         contender_.start(scheme_, node(index), now, ttl);
@@ -145,6 +181,19 @@ public:
             broken("wrong number of expired timers");
         }
         return fired;
+    }
+
+    // After an advance with a budget: it must be called again.
+    bool has_more()
+    {
+        return contender_.has_more && contender_.has_more(scheme_, now);
+    }
+
+    // Whether measuring goes on, when it has lasted for `seconds`.
+    bool may_continue(double seconds)
+    {
+        return seconds < load_.limit_sec &&
+               !(contender_.is_over && contender_.is_over(scheme_));
     }
 
     static void forget()
@@ -207,7 +256,7 @@ public:
             count += batch;
             batch = batch < most ? 2 * batch : most;
             seconds = seconds_since(begin);
-        } while (seconds < load_.limit_sec);
+        } while (may_continue(seconds));
         return seconds * 1e9 / static_cast<double>(count);
     }
 

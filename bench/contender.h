@@ -37,6 +37,16 @@ struct Contender {
     // by `time`.
     void (*wait)(void *scheme, Time time);
     bool no_budget; // an advance fires all that is due, whatever its budget
+    // Null where an advance that fires less than its budget has done all. Else
+    // its budget may end before it has fired as much, or anything: this tells
+    // whether it is to be called again.
+    bool (*has_more)(void *scheme, Time now);
+    // Null, or for a program that knows its TTLs: tells of one before its first
+    // use, and gets what start() is to be given instead of it.
+    Time (*declare)(void *scheme, Time ttl);
+    // Null, or true when it can go on no longer.
+    bool (*is_over)(void *scheme);
+    bool is_floor; // no timer scheme; see floor.h
 };
 
 template <class Node> struct alignas(64) Object {
@@ -74,6 +84,12 @@ template <class Scheme> Contender contender_of()
     };
     return c;
 }
+
+// This library by its public API: as it is, with lawn_timer_pause() for a stop,
+// and with a queue for each TTL.
+Contender lawn();
+Contender lawn_pause();
+Contender lawn_queue();
 
 // All that this build has, Lawn first.
 const std::vector<Contender> &contenders();

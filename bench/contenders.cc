@@ -1,9 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The contenders of this build: Lawn by its public API, the reference schemes,
-// and what the C++ library offers a program that has no timer library.
+// The contenders of this build: Lawn, the floor, the reference schemes, and
+// what the C++ library offers a program that has no timer library.
 
 #include "contender.h"
+#include "floor.h"
 #include "peers/peers.h"
 
 #include "schemes/hashed_wheel.h"
@@ -19,8 +20,6 @@
 #include "schemes/tree.h"
 #include "schemes/unordered_list.h"
 
-#include <lawn/timer.h>
-
 #include <algorithm>
 #include <map>
 
@@ -29,57 +28,6 @@ namespace bench
 
 namespace
 {
-
-void on_expired(lawn_timer_t *timer, lawn_time_t)
-{
-    expired.push_back(timer);
-}
-
-Contender lawn_contender(const char *name, const char *source,
-                         bool (*stop)(void *, void *))
-{
-    Contender c = {};
-    c.traits = {name, source, false, false, false, false};
-    c.node_bytes = sizeof(lawn_timer_t);
-    c.node_size = sizeof(Object<lawn_timer_t>);
-    c.create = [](const Config &) -> void * {
-        lawn_t *lawn = nullptr;
-        lawn_create(nullptr, &lawn);
-        return lawn;
-    };
-    c.destroy = [](void *lawn) { lawn_destroy(static_cast<lawn_t *>(lawn)); };
-    c.make_nodes = [](size_t count) -> void * {
-        auto *const objects = new Object<lawn_timer_t>[count];
-        for (size_t i = 0; i < count; ++i) {
-            lawn_timer_init(&objects[i].node, on_expired);
-        }
-        return objects;
-    };
-    c.free_nodes = [](void *nodes) {
-        delete[] static_cast<Object<lawn_timer_t> *>(nodes);
-    };
-    c.start = [](void *lawn, void *timer, Time now, Time ttl) {
-        lawn_timer_start(static_cast<lawn_t *>(lawn),
-                         static_cast<lawn_timer_t *>(timer), now, ttl);
-    };
-    c.stop = stop;
-    c.advance = [](void *lawn, Time now, unsigned budget) {
-        return lawn_advance(static_cast<lawn_t *>(lawn), now, budget);
-    };
-    return c;
-}
-
-bool lawn_stop(void *lawn, void *timer)
-{
-    return lawn_timer_stop(static_cast<lawn_t *>(lawn),
-                           static_cast<lawn_timer_t *>(timer));
-}
-
-bool lawn_pause(void *lawn, void *timer)
-{
-    return lawn_timer_pause(static_cast<lawn_t *>(lawn),
-                            static_cast<lawn_timer_t *>(timer));
-}
 
 // std::multimap from deadline to timer: what most programs without a timer
 // library do.
@@ -236,10 +184,10 @@ private:
 std::vector<Contender> all_contenders()
 {
     std::vector<Contender> list = {
-        lawn_contender("lawn", "this library", lawn_stop),
-        lawn_contender("lawn-pause",
-                       "this library, stop by lawn_timer_pause: the node stays",
-                       lawn_pause),
+        lawn(),
+        lawn_pause(),
+        lawn_queue(),
+        memory_floor(),
         contender_of<UnorderedList>(),
         contender_of<OrderedList>(),
         contender_of<Tree>(),

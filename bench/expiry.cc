@@ -77,7 +77,7 @@ bool populate(Arena &arena, const Load &load, const Flow &flow,
 // one of batches of 16: in the slowest hundredth of them, an operation took p99
 // or more on average. A single one that took long shows as a sixteenth of it.
 template <class Operation>
-Result measure_batches(const Load &load, Operation &&operation)
+Result measure_batches(Arena &arena, const Load &load, Operation &&operation)
 {
     constexpr unsigned batch = 16;
     constexpr size_t most_batches = 1 << 18;
@@ -96,7 +96,8 @@ Result measure_batches(const Load &load, Operation &&operation)
         sum += static_cast<double>(last - first);
         ticks.push_back(
             static_cast<uint32_t>(std::min<Time>(last - first, UINT32_MAX)));
-    } while (last < end && ticks.size() < most_batches);
+    } while (last < end && ticks.size() < most_batches &&
+             arena.may_continue(0));
     const auto count = static_cast<double>(ticks.size());
     const auto p99 =
         ticks.begin() + static_cast<std::ptrdiff_t>(0.99 * (count - 1));
@@ -111,12 +112,15 @@ Result measure_batches(const Load &load, Operation &&operation)
 Result tick(const Contender &contender, const Load &load)
 {
     const Flow flow = {load.timers * usec, 1, 0};
-    const Ttls ttls = ttls_of(flow, 0);
+    Ttls ttls = ttls_of(flow, 0);
     Arena arena(contender, load, load.timers, longest_of(flow));
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
     if (!populate(arena, load, flow, ttls)) {
         return {};
     }
-    return measure_batches(load, [&] {
+    return measure_batches(arena, load, [&] {
         arena.now += usec;
         arena.advance_and_restart(ttls);
     });
@@ -127,12 +131,15 @@ Result tick(const Contender &contender, const Load &load)
 Result life_cycle(const Contender &contender, const Load &load)
 {
     const Flow flow = {load.timers * 7 * usec / 10, 2, 1};
-    const Ttls ttls = ttls_of(flow, load.ttls);
+    Ttls ttls = ttls_of(flow, load.ttls);
     Arena arena(contender, load, load.timers, longest_of(flow));
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
     if (!populate(arena, load, flow, ttls)) {
         return {};
     }
-    return measure_batches(load, [&] {
+    return measure_batches(arena, load, [&] {
         arena.now += usec;
         const size_t index = arena.random.below(load.timers);
         arena.stop(index);
@@ -171,7 +178,10 @@ Result expire_started(const Contender &contender, const Load &load,
                       unsigned rounds)
 {
     Arena arena(contender, load, load.timers, longest_ttl);
-    const Ttls ttls(shortest_ttl, longest_ttl - shortest_ttl, load.ttls);
+    Ttls ttls(shortest_ttl, longest_ttl - shortest_ttl, load.ttls);
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
     const auto begin = Clock::now();
     double seconds = 0;
     double count = 0;
@@ -187,7 +197,7 @@ Result expire_started(const Contender &contender, const Load &load,
         }
         count += fired;
         arena.forget();
-    } while (seconds < load.limit_sec && !contender.wait &&
+    } while (arena.may_continue(seconds) && !contender.wait &&
              seconds_since(begin) < 4 * load.limit_sec);
     return seconds * 1e9 / count;
 }
@@ -204,31 +214,61 @@ Result expire_rearmed(const Contender &contender, const Load &load)
     return expire_started(contender, load, 2);
 }
 
-// The advances, with a budget of 64, that work off a stall.
+namespace
+{
+
+// What is left by a share of them, sorted.
+double at_share(const std::vector<double> &sorted, double share)
+{
+    return sorted[static_cast<size_t>(share *
+                                      static_cast<double>(sorted.size() - 1))];
+}
+
+} // namespace
+
+// The advances, with a budget of 64, that work off a stall. All timers are due,
+// so that none is touched without being fired: what fires in one advance is
+// what it touches. For advances that only move timers, see worst.cc.
 Result worst_advance(const Contender &contender, const Load &load)
 {
     Arena arena(contender, load, load.timers, longest_ttl);
-    if (!start_and_stall(
-            arena, Ttls(shortest_ttl, longest_ttl - shortest_ttl, 0), 1)) {
-        return {};
+    Ttls ttls(shortest_ttl, longest_ttl - shortest_ttl, 0);
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
     }
+    const auto first = Clock::now();
     std::vector<double> usecs;
-    usecs.reserve(load.timers / 64 + 1);
     double sum = 0;
-    size_t fired = 0;
-    while (fired < load.timers && sum < patience(load) * 1e6) {
-        const auto begin = Clock::now();
-        fired += arena.advance(64);
-        usecs.push_back(seconds_since(begin) * 1e6);
-        sum += usecs.back();
-        if (expired.empty()) {
-            arena.broken("some timers never expire");
+    unsigned most = 0;
+    do {
+        if (!start_and_stall(arena, ttls, 1)) {
+            return {};
         }
-        arena.forget();
-    }
+        usecs.reserve(usecs.size() + load.timers);
+        size_t fired = 0;
+        while (fired < load.timers && sum < patience(load) * 1e6) {
+            const auto begin = Clock::now();
+            const unsigned count = arena.advance(64);
+            usecs.push_back(seconds_since(begin) * 1e6);
+            sum += usecs.back();
+            fired += count;
+            most = std::max(most, count);
+            if (count == 0 && !arena.has_more()) {
+                arena.broken("some timers never expire");
+            }
+            arena.forget();
+        }
+    } while (arena.may_continue(sum * 1e-6) && !contender.wait &&
+             seconds_since(first) < 4 * load.limit_sec);
     std::sort(usecs.begin(), usecs.end());
-    const size_t p99 = (usecs.size() - 1) * 99 / 100;
-    return {usecs.back(), sum / static_cast<double>(usecs.size()), usecs[p99]};
+    Result result;
+    result.figure = usecs.back();
+    result.mean = sum / static_cast<double>(usecs.size());
+    result.p50 = at_share(usecs, 0.5);
+    result.p99 = at_share(usecs, 0.99);
+    result.p999 = at_share(usecs, 0.999);
+    result.most = most;
+    return result;
 }
 
 } // namespace bench

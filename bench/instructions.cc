@@ -1,8 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What bench/count-instructions runs under callgrind: each operation a thousand
-// times, in a function of its own. One TTL, a tick between starts.
+// times, in a function of its own. One TTL, a tick between starts; then the
+// same by a queue for that TTL.
 
+#include <lawn/queue.h>
 #include <lawn/timer.h>
 
 #include <vector>
@@ -15,6 +17,7 @@ constexpr lawn_time_t ttl = 1'000'000;
 
 struct World {
     lawn_t *lawn = nullptr;
+    lawn_queue_t *queue = nullptr;
     std::vector<lawn_timer_t> timers;
     lawn_time_t now = 1000;
 };
@@ -36,6 +39,16 @@ void start_one(World &world, lawn_timer_t &timer)
     lawn_timer_start(world.lawn, &timer, world.now, ttl);
 }
 
+void queue_one(World &world, lawn_timer_t &timer)
+{
+    lawn_queue_start(world.queue, &timer, world.now);
+}
+
+void expire_all(World &world)
+{
+    lawn_advance(world.lawn, world.now += 2 * ttl, 0);
+}
+
 } // namespace
 
 #define OPERATION(name) extern "C" __attribute__((noinline)) void name
@@ -48,11 +61,6 @@ OPERATION(op_nothing)(World &world)
 }
 
 OPERATION(op_start)(World &world)
-{
-    repeat(world, start_one);
-}
-
-OPERATION(op_first_re_arm)(World &world)
 {
     repeat(world, start_one);
 }
@@ -89,18 +97,34 @@ OPERATION(op_idle_advance)(World &world)
 
 OPERATION(op_expiry)(World &world)
 {
-    lawn_advance(world.lawn, world.now += 2 * ttl, 0);
+    expire_all(world);
 }
 
 OPERATION(op_expiry_re_armed)(World &world)
 {
-    lawn_advance(world.lawn, world.now += 2 * ttl, 0);
+    expire_all(world);
+}
+
+OPERATION(op_queue_start)(World &world)
+{
+    repeat(world, queue_one);
+}
+
+OPERATION(op_queue_restart)(World &world)
+{
+    repeat(world, queue_one);
+}
+
+OPERATION(op_queue_expiry)(World &world)
+{
+    expire_all(world);
 }
 
 int main()
 {
     World world;
-    if (lawn_create(nullptr, &world.lawn) != LAWN_OK) {
+    if (lawn_create(nullptr, &world.lawn) != LAWN_OK ||
+        lawn_queue_create(world.lawn, ttl, &world.queue) != LAWN_OK) {
         return 1;
     }
     world.timers.resize(timers);
@@ -109,7 +133,6 @@ int main()
     }
     op_nothing(world);
     op_start(world);
-    op_first_re_arm(world);
     op_re_arm(world);
     op_idle_advance(world);
     op_pause(world);
@@ -120,5 +143,8 @@ int main()
     repeat(world, start_one);
     repeat(world, start_one);
     op_expiry_re_armed(world);
+    op_queue_start(world);
+    op_queue_restart(world);
+    op_queue_expiry(world);
     lawn_destroy(world.lawn);
 }

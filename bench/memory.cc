@@ -107,17 +107,18 @@ bool measure(const Contender &contender, const Load &load, Usage &usage)
     return is_running;
 }
 
-// Under a sanitizer the heap is another one.
-bool is_counted()
+// Under a sanitizer the heap is another one. The TTLs cannot be declared, and
+// the floor keeps nothing.
+bool can_measure(const Contender &contender)
 {
-    return heap_in_use() > 0;
+    return heap_in_use() > 0 && !contender.declare && !contender.is_floor;
 }
 
 } // namespace
 
 Result memory_per_timer(const Contender &contender, const Load &load)
 {
-    if (!is_counted()) {
+    if (!can_measure(contender)) {
         return Result::unavailable();
     }
     Usage usage;
@@ -135,7 +136,7 @@ Result memory_per_timer(const Contender &contender, const Load &load)
 
 Result memory_empty(const Contender &contender, const Load &load)
 {
-    if (!is_counted()) {
+    if (!can_measure(contender)) {
         return Result::unavailable();
     }
     Usage usage;

@@ -129,6 +129,9 @@ void print_contender(const Contender &contender)
     if (contender.no_budget) {
         printf("; knows no budget");
     }
+    if (contender.declare) {
+        printf("; must know the TTLs");
+    }
     if (contender.wait) {
         printf("; in real time");
     }
@@ -164,10 +167,14 @@ void print_help()
         "  --help\n\n"
         "A figure is marked * when it is the best of its column. The last "
         "lines\n"
-        "of a table divide Lawn's by the best of those that are never early.\n"
+        "of a table divide Lawn's by the best of those that are never early, "
+        "and\n"
+        "by the floor: what the same run costs without any scheme.\n"
         "'too slow': setting up takes longer than 4 us a timer; 'n/a': not "
         "for\n"
-        "what lives in real time.\n\n"
+        "what lives in real time, not for queues where TTLs are continuous "
+        "or\n"
+        "more than a thousand, or no memory of the floor's.\n\n"
         "workloads:\n");
     for (const Workload &workload : workloads()) {
         printf("  %-20s %s; %s\n", workload.name, workload.what, workload.unit);

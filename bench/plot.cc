@@ -2,8 +2,9 @@
 //
 // Plots; see plot.h. gnuplot is given its script, data included, on its
 // standard input. Both axes are logarithmic: the figures span four decades.
-// Lawn stands out in black and red; the others differ by colour, dashes and
-// marks, so that two dozen can be told apart, in grey print too.
+// Lawn stands out in black, red and violet, and the floor is grey; the others
+// differ by colour, dashes and marks, so that two dozen can be told apart, in
+// grey print too.
 
 #include "plot.h"
 
@@ -36,14 +37,25 @@ std::string quoted(const std::string &text)
     return result + "'";
 }
 
-std::string line_style(const std::string &name, size_t others)
+// Of those that stand out; NULL for the others.
+const char *style_of_its_own(const std::string &name)
 {
-    if (name == "lawn") {
-        return "lc rgb '#000000' lw 3.5 pt 7 ps 1.1";
+    constexpr const char *styles[][2] = {
+        {"lawn", "lc rgb '#000000' lw 3.5 pt 7 ps 1.1"},
+        {"lawn-pause", "lc rgb '#d00000' lw 3.5 pt 5 ps 1.1"},
+        {"lawn-queue", "lc rgb '#8000c0' lw 3.5 pt 9 ps 1.1"},
+        {"floor", "lc rgb '#a0a0a0' lw 3.5 dt 2 pt 0 ps 1.1"},
+    };
+    for (const auto &[whose, style] : styles) {
+        if (name == whose) {
+            return style;
+        }
     }
-    if (name == "lawn-pause") {
-        return "lc rgb '#d00000' lw 3.5 pt 5 ps 1.1";
-    }
+    return nullptr;
+}
+
+std::string line_style(size_t others)
+{
     constexpr size_t count = sizeof(colours) / sizeof(*colours);
     const unsigned marks[] = {4, 6, 8, 10, 12, 1, 2};
     return std::string("lc rgb '") + colours[others % count] + "' lw 1.8 dt " +
@@ -65,8 +77,9 @@ std::vector<Curve> curves_of(const Table &table, Statistic statistic)
     for (size_t row = 0; row < table.rows.size(); ++row) {
         Curve curve;
         curve.name = table.rows[row]->traits.name;
-        curve.style = line_style(curve.name, others);
-        others += curve.name != "lawn" && curve.name != "lawn-pause";
+        const char *const own = style_of_its_own(curve.name);
+        curve.style = own ? own : line_style(others);
+        others += own == nullptr;
         bool is_empty = true;
         for (const Cell &cell : table.cells[row]) {
             const double value = cell.median(statistic);

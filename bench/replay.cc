@@ -283,6 +283,7 @@ public:
         nodes_ = static_cast<char *>(contender.make_nodes(trace.timers));
         expired.assign(trace.timers, nullptr);
         expired.clear();
+        can_play_ = scheme_ && read_values();
     }
 
     ~Player()
@@ -298,7 +299,7 @@ public:
 
     bool can_play() const
     {
-        return scheme_ != nullptr;
+        return can_play_;
     }
 
     // Seconds; nothing when they are more than `allowance`.
@@ -332,13 +333,37 @@ public:
     }
 
 private:
+    // What each start is given: its TTL, or what the contender wants instead.
+    // False if there are too many TTLs for a program to know them.
+    bool read_values()
+    {
+        constexpr size_t most_declared = 1000;
+        std::unordered_map<Time, Time> declared;
+        for (const Trace::Event &event : trace_.events) {
+            Time value = 0;
+            if (event.call == Trace::Call::start) {
+                value = std::min(event.value, longest_ttl_);
+                if (contender_.declare) {
+                    const auto [place, is_new] = declared.emplace(value, 0);
+                    if (is_new) {
+                        place->second = contender_.declare(scheme_, value);
+                    }
+                    value = place->second;
+                }
+            }
+            values_.push_back(value);
+        }
+        return declared.size() <= most_declared;
+    }
+
     void perform(const Trace::Event &event)
     {
         void *const node = nodes_ + event.timer * contender_.node_size;
         switch (event.call) {
         case Trace::Call::start:
-            contender_.start(scheme_, node, origin + event.now,
-                             std::min(event.value, longest_ttl_));
+            contender_.start(
+                scheme_, node, origin + event.now,
+                values_[static_cast<size_t>(&event - trace_.events.data())]);
             break;
         case Trace::Call::stop:
         case Trace::Call::pause:
@@ -370,6 +395,8 @@ private:
     Time longest_ttl_ = never;
     void *scheme_;
     char *nodes_;
+    std::vector<Time> values_; // by event
+    bool can_play_;
 };
 
 } // namespace

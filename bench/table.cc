@@ -5,6 +5,7 @@
 #include "table.h"
 
 #include "arena.h"
+#include "floor.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,8 +23,14 @@ double value_of(const Result &result, Statistic statistic)
     switch (statistic) {
     case Statistic::mean:
         return result.mean;
+    case Statistic::p50:
+        return result.p50;
     case Statistic::p99:
         return result.p99;
+    case Statistic::p999:
+        return result.p999;
+    case Statistic::most:
+        return result.most;
     default:
         return result.figure;
     }
@@ -45,7 +52,8 @@ void run_cell(const Table &table, const Contender &contender, const Load &load,
         return;
     }
     const auto begin = Clock::now();
-    const Result result = table.run(contender, load);
+    const Result result = contender.is_floor ? run_on_floor(table.run, load)
+                                             : table.run(contender, load);
     if (result) {
         cell.results.push_back(result);
     } else if (result.is_available) {
@@ -66,7 +74,7 @@ double best(const Table &table, size_t column, Statistic statistic, Take &&take)
 {
     double least = NAN;
     for (size_t row = 0; row < table.rows.size(); ++row) {
-        if (take(table.rows[row]->traits)) {
+        if (take(*table.rows[row])) {
             least =
                 std::fmin(least, table.cells[row][column].median(statistic));
         }
@@ -74,10 +82,28 @@ double best(const Table &table, size_t column, Statistic statistic, Take &&take)
     return least;
 }
 
-bool is_lawn(const Traits &traits)
+bool is_lawn(const Contender &contender)
 {
-    return strcmp(traits.name, "lawn") == 0 ||
-           strcmp(traits.name, "lawn-pause") == 0;
+    const char *const name = contender.traits.name;
+    return strcmp(name, "lawn") == 0 || strcmp(name, "lawn-pause") == 0 ||
+           strcmp(name, "lawn-queue") == 0;
+}
+
+// Those that Lawn is compared with.
+bool is_rival(const Contender &contender)
+{
+    return !contender.traits.may_be_early && !is_lawn(contender) &&
+           !contender.is_floor;
+}
+
+bool is_floor(const Contender &contender)
+{
+    return contender.is_floor;
+}
+
+bool is_scheme(const Contender &contender)
+{
+    return !contender.is_floor;
 }
 
 void print_cell(const Cell &cell, Statistic statistic, double best_of_column)
@@ -91,37 +117,59 @@ void print_cell(const Cell &cell, Statistic statistic, double best_of_column)
     }
 }
 
-// Lawn's figures divided by the best of the others that are never early.
-void print_ratios(const Table &table, Statistic statistic)
+// Lawn's figures divided by the best of some others, if there are any.
+void print_ratios(const Table &table, Statistic statistic, const char *name,
+                  bool (*take)(const Contender &))
 {
     for (size_t row = 0; row < table.rows.size(); ++row) {
-        if (!is_lawn(table.rows[row]->traits)) {
+        if (!is_lawn(*table.rows[row])) {
             continue;
         }
-        printf("%-20s",
-               (std::string(table.rows[row]->traits.name) + " / best").c_str());
+        bool is_empty = true;
+        std::string line;
         for (size_t column = 0; column < table.columns.size(); ++column) {
-            const double others =
-                best(table, column, statistic, [](const Traits &traits) {
-                    return !traits.may_be_early && !is_lawn(traits);
-                });
-            const double ratio =
-                table.cells[row][column].median(statistic) / others;
+            const double ratio = table.cells[row][column].median(statistic) /
+                                 best(table, column, statistic, take);
+            char text[32] = "         - ";
             if (std::isfinite(ratio)) {
-                printf(" %10.2f ", ratio);
-            } else {
-                printf(" %10s ", "-");
+                snprintf(text, sizeof(text), "%10.2f ", ratio);
+                is_empty = false;
             }
+            line += std::string(" ") + text;
         }
-        printf("\n");
+        if (!is_empty) {
+            printf("%-20s%s\n",
+                   (std::string(table.rows[row]->traits.name) + " / " + name)
+                       .c_str(),
+                   line.c_str());
+        }
+    }
+}
+
+const char *suffix_of(const Table &table, Statistic statistic)
+{
+    switch (statistic) {
+    case Statistic::figure:
+        return table.has(Statistic::p50) ? ", max" : "";
+    case Statistic::p50:
+        return ", p50";
+    case Statistic::p99:
+        return ", p99";
+    case Statistic::p999:
+        return ", p99.9";
+    case Statistic::most:
+        return ", most timers";
+    default:
+        return "";
     }
 }
 
 void print_statistic(const Table &table, Statistic statistic)
 {
     printf("\n%s%s: %s (%s)\n%-20s", table.name.c_str(),
-           statistic == Statistic::p99 ? ", p99" : "", table.what.c_str(),
-           table.unit.c_str(), table.axis.c_str());
+           suffix_of(table, statistic), table.what.c_str(),
+           statistic == Statistic::most ? "timers" : table.unit.c_str(),
+           table.axis.c_str());
     for (const Column &column : table.columns) {
         printf(" %10s ", column.head.c_str());
     }
@@ -129,13 +177,18 @@ void print_statistic(const Table &table, Statistic statistic)
     for (size_t row = 0; row < table.rows.size(); ++row) {
         printf("%-20s", table.rows[row]->traits.name);
         for (size_t column = 0; column < table.columns.size(); ++column) {
-            print_cell(
-                table.cells[row][column], statistic,
-                best(table, column, statistic, [](auto &) { return true; }));
+            print_cell(table.cells[row][column], statistic,
+                       is_floor(*table.rows[row]) ||
+                               statistic == Statistic::most
+                           ? NAN
+                           : best(table, column, statistic, is_scheme));
         }
         printf("\n");
     }
-    print_ratios(table, statistic);
+    if (statistic != Statistic::most) {
+        print_ratios(table, statistic, "best", is_rival);
+        print_ratios(table, statistic, "floor", is_floor);
+    }
     fflush(stdout);
 }
 
@@ -254,15 +307,18 @@ void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
 void print(const Table &table)
 {
     print_statistic(table, Statistic::figure);
-    if (table.has(Statistic::p99)) {
-        print_statistic(table, Statistic::p99);
+    for (const Statistic statistic :
+         {Statistic::p50, Statistic::p99, Statistic::p999, Statistic::most}) {
+        if (table.has(statistic)) {
+            print_statistic(table, statistic);
+        }
     }
 }
 
 void write_csv_head(FILE *file)
 {
     fprintf(file, "workload,contender,timers,ttls,unit,median,least,greatest,"
-                  "mean,p99\n");
+                  "mean,p99,p50,p999,most\n");
 }
 
 void write_csv(FILE *file, const Table &table)
@@ -282,6 +338,9 @@ void write_csv(FILE *file, const Table &table)
             write_number(file, cell.greatest());
             write_number(file, cell.median(Statistic::mean));
             write_number(file, cell.median(Statistic::p99));
+            write_number(file, cell.median(Statistic::p50));
+            write_number(file, cell.median(Statistic::p999));
+            write_number(file, cell.median(Statistic::most));
             fprintf(file, "\n");
         }
     }

@@ -16,7 +16,7 @@
 namespace bench
 {
 
-enum class Statistic { figure, mean, p99 };
+enum class Statistic { figure, mean, p50, p99, p999, most };
 
 struct Cell {
     std::vector<Result> results; // of the repetitions

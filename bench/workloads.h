@@ -63,7 +63,10 @@ public:
 
     double figure = NAN;
     double mean = NAN;
+    double p50 = NAN;
     double p99 = NAN;
+    double p999 = NAN;
+    double most = NAN; // timers in one advance
     bool is_available = true;
 };
 

@@ -11,7 +11,8 @@ std::vector<Contender> peers()
 {
     return {
 #ifdef LAWN_BENCH_UCX
-        ucs_twheel(), ucs_timerq(),
+        ucs_twheel(),
+        ucs_timerq(),
 #endif
 #ifdef LAWN_BENCH_DPDK
         rte_timers(),
@@ -23,10 +24,17 @@ std::vector<Contender> peers()
         libuv(),
 #endif
 #ifdef LAWN_BENCH_LIBEVENT
-        libevent(),   libevent_common(),
+        libevent(),
+        libevent_common(),
 #endif
 #ifdef LAWN_BENCH_ASIO
         asio(),
+#endif
+#ifdef LAWN_BENCH_LAWN2
+        lawn2_store(),
+#endif
+#ifdef LAWN_BENCH_WAHERN
+        wahern_timeouts(),
 #endif
     };
 }

@@ -1,10 +1,11 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The timers of other libraries, each in a file of its own, built where the
-// library is found. They are used as a program would use them, through the
-// functions that the library documents for it; where that must be departed
-// from, the file's head says so. Libraries that read the clock themselves are
-// given virtual time (virtual_clock.h), but for DPDK, which lives in real time.
+// library is found, or where an option points to its sources. They are used as
+// a program would use them, through the functions that the library documents
+// for it; where that must be departed from, the file's head says so. Libraries
+// that read the clock themselves are given virtual time (virtual_clock.h), but
+// for DPDK, which lives in real time.
 
 #ifndef LAWN_BENCH_PEERS_H
 #define LAWN_BENCH_PEERS_H
@@ -28,6 +29,8 @@ Contender libuv();
 Contender libevent();
 Contender libevent_common();
 Contender asio();
+Contender lawn2_store();
+Contender wahern_timeouts();
 
 // A contender from a class as schemes/scheme.h describes it, with besides
 //

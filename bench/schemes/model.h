@@ -160,6 +160,13 @@ public:
     // `count` is what the advance returned, `budget` 0 if it has none.
     const char *end_pass(unsigned count, unsigned budget)
     {
+        return end_pass(count, budget, budget != 0 && count == budget);
+    }
+
+    // The same of an advance that may also end before it has fired as much as
+    // its budget, and tells so.
+    const char *end_pass(unsigned count, unsigned budget, bool has_more)
+    {
         is_passing_ = false;
         if (count != fired_) {
             return "an advance returned a wrong count";
@@ -168,7 +175,7 @@ public:
             return "an advance went beyond its budget";
         }
         // What may be early is no more exact the other way.
-        if (traits_.may_be_early || (budget != 0 && count == budget)) {
+        if (traits_.may_be_early || has_more) {
             return nullptr;
         }
         const Time end = before_never(now_);

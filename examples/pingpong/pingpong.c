@@ -172,7 +172,7 @@ static void note_sleep(const program_t *p, lawn_time_t started, double cpu,
     slept->sleeps = p->slept.sleeps;
     slept->spurious = p->slept.spurious;
     slept->cpu_sec = cpu_sec() - cpu;
-    slept->elapsed = lawn_get_time() - started;
+    slept->elapsed = lawn_engine_time(p->engine) - started;
 }
 
 static int run(program_t *p)

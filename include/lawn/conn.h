@@ -27,9 +27,10 @@
  * retransmission should have been made and answered, the peer timeout waits for
  * one more RTO.
  *
- * Each of these is O(1) and allocates nothing. The transport keeps its own
- * sequence numbers and buffers; a connection here is only time. Threads: the
- * engine's.
+ * Each of these is O(1) and allocates nothing. `now` is the engine's time:
+ * lawn_engine_now(), or lawn_engine_time() where that is too old. The transport
+ * keeps its own sequence numbers and buffers; a connection here is only time.
+ * Threads: the engine's.
  */
 #ifndef LAWN_CONN_H
 #define LAWN_CONN_H

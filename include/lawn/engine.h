@@ -1,9 +1,13 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/engine.h - the polling-progress engine: sources of work, one lawn, and
+ * lawn/engine.h - the polling-progress engine: for programs that poll sources
+ * of work (completion queues, rings) and have timers beside them. One lawn, and
  * one reading of the clock per pass.
  *
+ *     lawn_engine_create(NULL, &engine);
+ *     lawn_engine_add(engine, poll_my_queue, queue, -1, NULL);
+ *     lawn_engine_start(engine, &timer, lawn_time_from_usec(500));
  *     while (running) {
  *         lawn_engine_progress(engine);
  *     }
@@ -14,13 +18,28 @@
  * stopped or descheduled, polls every source once more before it expires
  * anything, so that a sleeper does not take its own absence for its peers'.
  *
- * No hidden threads, no signals. An engine belongs to one thread at a time;
- * engines are independent of each other. Only create, add and the first
- * arm, fd or wait allocate or call the kernel.
+ * The engine's time is its clock's, and does not go back when the clock does.
+ * When a counter goes back by more than a millisecond, as it may when a machine
+ * is suspended or a guest migrated or restored (lawn/time.h), the engine adds
+ * an offset from then on: its time goes on from the latest pass, and each timer
+ * keeps what remained of it then. A timer is so late by no more than what the
+ * engine did not see: the time between the pass before and the reading that
+ * found the step. Smaller steps, the skew between two processors, are waited
+ * for. A clock that jumps forward makes timers due, and the pass late. All
+ * times that an engine takes and gives, its lawn's included, are on the
+ * engine's time.
+ *
+ * No hidden threads, no signals. An engine belongs to one thread at a time, but
+ * for lawn_engine_time(); engines are independent of each other. Only create
+ * and add allocate; only create, add, remove, destroy, arm, fd and wait call
+ * the kernel.
  *
  * A child of fork() has an engine of its own in what it inherits, timers and
  * sources included, and nothing that it does to it is felt by the parent. It
- * asks for lawn_engine_fd() anew; its calls are not traced.
+ * asks for lawn_engine_fd() anew; its calls are not traced. A program, child or
+ * not, may close the engine's descriptors unasked, as daemons do with all: the
+ * next arm, wait, fd or add opens new ones, which lawn_engine_fd() tells, and
+ * no file that has got their numbers meanwhile is touched.
  */
 #ifndef LAWN_ENGINE_H
 #define LAWN_ENGINE_H
@@ -38,7 +57,9 @@ typedef struct lawn_source lawn_source_t;
  * or destroy its engine. */
 typedef unsigned (*lawn_poll_fn_t)(void *arg);
 
-/* A clock: ticks that never go back. */
+/* A clock, in ticks. It may stand still; what the engine does when it goes back
+ * is told above. Called by the engine's thread, and by those that call
+ * lawn_engine_time(). */
 typedef lawn_time_t (*lawn_clock_fn_t)(void *arg);
 
 /* Zero-filled is the default of everything. Times are ticks. */
@@ -46,8 +67,9 @@ typedef struct {
     lawn_clock_fn_t clock; /* NULL: lawn_get_time() */
     void *clock_arg;
     double ticks_per_sec; /* of `clock`; 0: lawn_time_sec_value() */
-    /* Most timers fired per pass; 0: 64. Work left over is done by the next
-     * pass, after it has polled. */
+    /* Most timers touched per pass: fired, moved, or let go after a pause
+     * (lawn_advance); 0: 64. Work left over is done by the next pass, after it
+     * has polled. */
     unsigned budget;
     /* A pass this long after the one before is a stall; 0: 10 ms. */
     lawn_time_t stall_threshold;
@@ -59,6 +81,8 @@ typedef struct {
     uint64_t fired;          /* timers */
     uint64_t stalls;         /* passes that came late */
     lawn_time_t worst_stall; /* ticks between two passes */
+    uint64_t clock_steps;    /* times that the clock has gone back by > 1 ms */
+    lawn_time_t worst_step;  /* ticks, the farthest */
 } lawn_engine_stats_t;
 
 /* Makes an engine without sources. `params` may be NULL and need not outlive
@@ -71,10 +95,11 @@ typedef struct {
 LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
                                           lawn_engine_t **engine_p);
 
-/* Removes the sources and destroys the lawn (see lawn_destroy). Closes no
- * file descriptor of the caller's. Not from inside a pass, nor from another
- * advance or drain of its lawn (an assertion in debug builds, ignored in
- * release builds). NULL does nothing. */
+/* Removes the sources and destroys the lawn (see lawn_destroy). Closes the
+ * engine's own file descriptors, and none of the caller's, also where those
+ * have got the numbers of what the caller had closed. Not from inside a pass,
+ * nor from another advance or drain of its lawn (an assertion in debug builds,
+ * ignored in release builds). NULL does nothing. */
 LAWN_API void lawn_engine_destroy(lawn_engine_t *engine);
 
 /* Adds a source, polled from the next pass on, in the order of adding. `fd`
@@ -85,34 +110,46 @@ LAWN_API lawn_status_t lawn_engine_add(lawn_engine_t *engine,
                                        lawn_poll_fn_t poll, void *arg, int fd,
                                        lawn_source_t **source_p);
 
-/* Removes a source; it is not polled again, not even in the pass that runs.
- * Remove it before its fd is closed. */
+/* Removes a source, and frees it; it is not polled again, not even in the pass
+ * that runs. Remove it before its fd is closed. Cannot fail. */
 LAWN_API void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source);
 
-/* One pass. Returns the work done: what the sources returned and the timers
- * fired; 0 means that there was nothing to do. Never blocks, never allocates.
- * Called from inside a pass it does nothing (an assertion in debug builds). */
+/* One pass. Returns the work done: what the sources returned, and the timers
+ * touched, fired or only moved, UINT_MAX at most. 0 means that there was
+ * nothing to do, so a loop that goes on until then leaves nothing that is due.
+ * Never blocks, never allocates, cannot fail. Called from inside a pass it does
+ * nothing (an assertion in debug builds). */
 LAWN_API unsigned lawn_engine_progress(lawn_engine_t *engine);
 
-/* The time read by the latest pass; costs a load. Before the first pass, the
- * time of creation. */
+/* The time read by the latest pass, in ticks; costs a load. Before the first
+ * pass, the time of creation. The engine's thread only. */
 LAWN_API lawn_time_t lawn_engine_now(const lawn_engine_t *engine);
+
+/* The engine's time now, in ticks, from any thread while the engine lives;
+ * reads the clock, with no lock and no system call of its own. Never before the
+ * latest pass that the thread knows of. Between two passes it may be ahead of
+ * where the time goes on if the clock goes back then. */
+LAWN_API lawn_time_t lawn_engine_time(const lawn_engine_t *engine);
 
 /* The engine's lawn, for lawn_timer_start() with lawn_engine_now(). The time
  * of the pass is a little old: such a timer may be short by the length of the
- * pass so far, measured on the wall; lawn_engine_start() is not. */
+ * pass so far, measured on the wall; lawn_engine_start() is not. Not for
+ * lawn_get_time(), which may have gone back. */
 LAWN_API lawn_t *lawn_engine_lawn(lawn_engine_t *engine);
 
-/* lawn_timer_start() with the clock read here: exact wherever it is called. */
+/* lawn_timer_start() with the clock read here: exact wherever it is called.
+ * `ttl` is in ticks. Cannot fail, never allocates. */
 LAWN_API void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
                                 lawn_time_t ttl);
 
 /* lawn_timer_stop() on the engine's lawn. */
 LAWN_API bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer);
 
-/* lawn_next() of the engine's lawn. */
+/* lawn_next() of the engine's lawn: when to make a pass at the latest, or
+ * earlier; 0 when a pass has ended at its budget. */
 LAWN_API lawn_time_t lawn_engine_next(const lawn_engine_t *engine);
 
+/* What the engine has counted since it was created. The engine's thread. */
 LAWN_API void lawn_engine_query(const lawn_engine_t *engine,
                                 lawn_engine_stats_t *stats);
 
@@ -129,15 +166,21 @@ LAWN_API void lawn_engine_query(const lawn_engine_t *engine,
  * or calls lawn_engine_wait(), which is that.
  */
 
-/* Sets the fd's timer to the next deadline. BUSY when a timer is due or a
- * source's fd is readable: poll again instead of sleeping. IO when the kernel
- * refuses. Not from inside a pass, nor from another advance or drain of the
- * lawn: INVALID_PARAM. */
+/* Sets the fd's timer to the next deadline, with the clock read just before it
+ * is set. BUSY when a timer is due or a source's fd is readable: poll again
+ * instead of sleeping. IO, with errno, when the kernel refuses. Not from inside
+ * a pass, nor from another advance or drain of the lawn: INVALID_PARAM. Costs
+ * three system calls, a fourth where the deadline is another than before, and a
+ * look at no more than 256 timers. Where those do not tell the earliest
+ * deadline, the fd wakes the program before it, for passes that move more than
+ * 256 timers, each at most 21 times: timers that were started together wake it
+ * at most 21 times before they fire, however many they are. */
 LAWN_API lawn_status_t lawn_engine_arm(lawn_engine_t *engine);
 
 /* An epoll descriptor, readable when a source's fd is, or when the timer set
- * by the last arm has run out. The engine's: do not close it. -1, with errno,
- * when the kernel refuses. */
+ * by the last arm has run out. The engine's: do not close it. The same one from
+ * call to call, but for what is said above of fork() and of those who close it
+ * nevertheless. -1, with errno, when the kernel refuses. */
 LAWN_API int lawn_engine_fd(lawn_engine_t *engine);
 
 /* Arms and blocks until something is ready (LAWN_OK; also when something was

@@ -177,6 +177,11 @@ struct destroy {
         lawn_engine_destroy(engine);
     }
 
+    void operator()(lawn_queue_t *queue) const noexcept
+    {
+        lawn_queue_destroy(queue);
+    }
+
     void operator()(lawn_keyed_t *keyed) const noexcept
     {
         lawn_keyed_destroy(keyed);
@@ -233,9 +238,10 @@ struct tsc_clock {
 };
 
 // Owners: unique_ptr's rules, not copied, may be moved. What made nothing is
-// empty, and `status_p`, if given, says why. A keyed table is to be destroyed
-// before its lawn, and so declared after it.
+// empty, and `status_p`, if given, says why. Queues and keyed tables are to be
+// destroyed before their lawn, and so declared after it.
 using lawn_ptr = std::unique_ptr<lawn_t, detail::destroy>;
+using queue_ptr = std::unique_ptr<lawn_queue_t, detail::destroy>;
 using keyed_ptr = std::unique_ptr<lawn_keyed_t, detail::destroy>;
 
 // lawn_create()
@@ -246,6 +252,16 @@ make_lawn(const lawn_params_t *params = nullptr,
     lawn_t *lawn = nullptr;
     detail::tell(lawn_create(params, &lawn), status_p);
     return lawn_ptr(lawn);
+}
+
+// lawn_queue_create()
+[[nodiscard]] inline queue_ptr
+make_queue(lawn_t *lawn, lawn_time_t ttl,
+           lawn_status_t *status_p = nullptr) noexcept
+{
+    lawn_queue_t *queue = nullptr;
+    detail::tell(lawn_queue_create(lawn, ttl, &queue), status_p);
+    return queue_ptr(queue);
 }
 
 // lawn_keyed_create()
@@ -325,6 +341,20 @@ public:
     {
         move_to(lawn);
         lawn_timer_start(lawn, &timer_, now, ttl);
+    }
+
+    // lawn_timer_start_at(), with a deadline instead of a TTL.
+    void start_at(lawn_t *lawn, lawn_time_t now, lawn_time_t deadline) noexcept
+    {
+        move_to(lawn);
+        lawn_timer_start_at(lawn, &timer_, now, deadline);
+    }
+
+    // lawn_queue_start(): at the tail of the queue, with its TTL.
+    void start(lawn_queue_t *queue, lawn_time_t now) noexcept
+    {
+        move_to(queue->lawn);
+        lawn_queue_start(queue, &timer_, now);
     }
 
     // lawn_engine_start(), with a TTL in ticks of the engine's clock.

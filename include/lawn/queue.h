@@ -81,7 +81,7 @@ LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
         return;
     }
     if (link->next) {
-        lawn->running += timer->deadline == LAWN_TIME_INFINITY;
+        lawn->running += LAWN_IS_INFINITY(timer->deadline);
         link->next->prev = link->prev;
         link->prev->next = link->next;
     } else {

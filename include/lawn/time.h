@@ -12,6 +12,26 @@
  * a clock that switches sources jumps, and a jump is a false timeout.
  * LAWN_CLOCK=clock_gettime in the environment forces the fallback.
  *
+ * What the counter does when the machine does not run:
+ *   - Suspended to memory, it stands still, goes on, or on some machines begins
+ *     at 0 again.
+ *   - A guest that is stopped, migrated or restored from a snapshot sees what
+ *     its hypervisor makes of it: a counter that stood still, that jumped
+ *     forward by the time away or to that of another host, or that went back,
+ *     after a restore to where the snapshot was taken. If the new host counts
+ *     at another rate and the hypervisor does not scale it, the ticks per
+ *     second here are wrong for the rest of the process's life.
+ *   - CLOCK_MONOTONIC_RAW, the fallback, does not count the time in suspend,
+ *     and does not go back.
+ *
+ * What that does to timers: where the counter stood still, they wait for what
+ * remained of them. Where it jumped forward, the time has passed for them: what
+ * is due expires in the next advance, and an engine polls what its peers have
+ * sent meanwhile first (lawn/engine.h, stalls). Where it went back, a bare lawn
+ * waits until the counter is where it was: by so much are all timers late. An
+ * engine notices a counter that went behind its latest pass, and goes on from
+ * there: its timers keep what remained.
+ *
  * All functions here may be called from any thread at any time, and none
  * fails. The first use in a process may take some 20 ms, for calibration, and
  * opens files; call lawn_clock_query() at start-up to have it behind you. A
@@ -80,8 +100,10 @@ static inline bool lawn_clock_is_chosen_counter(void)
         __atomic_load_n(&lawn_clock_is_counter, __ATOMIC_RELAXED), 1);
 }
 
-/* The time now. Not ordered against other instructions (no fence): a reading
- * may be some tens of cycles off program order, never more. */
+/* The time now, of the counter itself: a program that has an engine takes
+ * lawn_engine_now() or lawn_engine_time(). Not ordered against other
+ * instructions (no fence): a reading may be some tens of cycles off program
+ * order, never more. */
 static inline lawn_time_t lawn_get_time(void)
 {
 #if defined(__x86_64__)

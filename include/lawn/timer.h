@@ -158,8 +158,9 @@ LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
  *
  * Under a lasting backlog no timer waits for ever behind others. Advances at
  * their budget work in rounds: a round takes what is due when it begins, and
- * what comes meanwhile waits for the next. So with n timers running or paused,
- * a timer that is due fires within 4n / budget + 4 more advances. */
+ * what comes meanwhile waits for the next. So with n timers running or paused
+ * and q queues (lawn/queue.h), a timer that is due fires within
+ * 8 (n / budget + q) + 8 more advances. */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
                                   unsigned budget);
 
@@ -208,7 +209,7 @@ LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
 
 /* By the carry of an addition, which x86 adds to a count in two instructions
  * where a comparison takes four. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__clang__)
 #define LAWN_IS_INFINITY(time)                                                 \
     __builtin_add_overflow_p((time), (lawn_time_t)1, (lawn_time_t)0)
 #else

@@ -34,6 +34,7 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
     engine->ticks_per_sec = params->ticks_per_sec != 0 ? params->ticks_per_sec
                                                        : lawn_time_sec_value();
     engine->usec = ticks_from(1, 1000000, engine->ticks_per_sec);
+    engine->msec = ticks_from(1, 1000, engine->ticks_per_sec);
     engine->budget = params->budget != 0 ? params->budget : default_budget;
     engine->stall_threshold =
         params->stall_threshold != 0
@@ -45,7 +46,7 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
     engine->epoll_fd = -1;
     engine->timer_fd = -1;
     engine->armed = LAWN_TIME_INFINITY;
-    engine->now = read_clock(engine);
+    engine->now = read_ticks(engine);
 }
 
 void free_source(lawn_engine_t *engine, lawn_source_t *source)
@@ -96,6 +97,25 @@ void count_stall(lawn_engine_t *engine, lawn_time_t now)
 }
 
 } // namespace
+
+// A little, by which the counters of two processors may differ, is waited for:
+// if it moved the time, a thread that goes to and fro between the two would
+// move it again and again. Kernels do not let programs use counters that
+// differ by more than microseconds, and a timer that is a millisecond late is
+// what any scheduler does. More than that is a machine that was suspended,
+// migrated or restored.
+LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *engine, lawn_time_t now)
+{
+    const lawn_time_t step = engine->now - now;
+    if (step > engine->msec) {
+        // Modulo 2^64, as the sum that the offset is for.
+        __atomic_store_n(&engine->offset, engine->offset + step,
+                         __ATOMIC_RELAXED);
+        engine->stats.clock_steps++;
+        engine->stats.worst_step = later_of(engine->stats.worst_step, step);
+    }
+    return engine->now;
+}
 
 lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
                                  lawn_engine_t **engine_p)
@@ -200,7 +220,7 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     const lawn_time_t now = read_clock(engine);
     const bool is_late = now >= engine->stall_at;
     engine->in_pass = true;
-    engine->now = now;
+    __atomic_store_n(&engine->now, now, __ATOMIC_RELAXED);
     engine->stats.passes++;
     if (LAWN_UNLIKELY(is_late)) {
         count_stall(engine, now);
@@ -232,6 +252,16 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
 lawn_time_t lawn_engine_now(const lawn_engine_t *engine)
 {
     return engine->now;
+}
+
+lawn_time_t lawn_engine_time(const lawn_engine_t *engine)
+{
+    // In this order: the offset for a step back is never added to what the
+    // clock showed before it, which would be a time far ahead.
+    const lawn_time_t offset =
+        __atomic_load_n(&engine->offset, __ATOMIC_ACQUIRE);
+    const lawn_time_t now = read_ticks(engine) + offset;
+    return later_of(now, __atomic_load_n(&engine->now, __ATOMIC_RELAXED));
 }
 
 lawn_t *lawn_engine_lawn(lawn_engine_t *engine)

@@ -30,10 +30,12 @@ struct lawn_source {
 };
 
 struct lawn_engine {
-    // What every pass touches.
+    // What every pass touches. Other threads read the clock, its offset and
+    // `now`, so the latter two are stored atomically.
     lawn_clock_fn_t clock;
     void *clock_arg;
-    lawn_time_t now;
+    lawn_time_t offset;   // by which the clock has gone back
+    lawn_time_t now;      // on the engine's time: the clock and the offset
     lawn_time_t stall_at; // a pass from here on is late
     lawn_time_t stall_threshold;
     lawn_t *lawn;
@@ -47,25 +49,36 @@ struct lawn_engine {
     lawn_time_t stalled_at; // the latest pass that was late; 0: none
     double ticks_per_sec;
     lawn_time_t usec; // the ticks of a microsecond, rounded up
+    lawn_time_t msec; // likewise
     lawn_allocator_t allocator;
     lawn::Trace *trace; // or nullptr
 
     // Sleeping; -1 until something needs it.
     int epoll_fd;
     int timer_fd;
-    unsigned forks;    // fork_count when they were opened
-    lawn_time_t armed; // what timer_fd is set to; INFINITY: nothing
+    unsigned forks;     // fork_count when they were opened
+    unsigned signature; // by which timer_fd is known
+    lawn_time_t armed;  // what timer_fd is set to; INFINITY: nothing
 };
 
 namespace lawn
 {
 
-// The clock, held at the latest pass when it goes back.
-inline lawn_time_t read_clock(const lawn_engine_t *engine)
+// The clock itself.
+inline lawn_time_t read_ticks(const lawn_engine_t *engine)
 {
-    const lawn_time_t now =
-        engine->clock ? engine->clock(engine->clock_arg) : lawn_get_time();
-    return now > engine->now ? now : engine->now;
+    return engine->clock ? engine->clock(engine->clock_arg) : lawn_get_time();
+}
+
+// The clock was read and shows `now`, which is before the latest pass. Returns
+// the time of that, from which the engine's time goes on.
+lawn_time_t go_on(lawn_engine_t *engine, lawn_time_t now);
+
+// The engine's time, which does not go back behind the latest pass.
+inline lawn_time_t read_clock(lawn_engine_t *engine)
+{
+    const lawn_time_t now = read_ticks(engine) + engine->offset;
+    return LAWN_LIKELY(now >= engine->now) ? now : go_on(engine, now);
 }
 
 // Inside a pass, or a callback of somebody else's advance or drain of the lawn.

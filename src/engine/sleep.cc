@@ -16,8 +16,14 @@
 //
 // The child of a fork has the parent's descriptors, and what it did to them
 // would be done to the parent: it opens its own when it needs them. It knows by
-// a count of forks, since asking for the process's number would double what
-// arming costs.
+// a count of forks.
+//
+// Daemons close all descriptors, in a child or not, and open other files, which
+// get the same numbers. So the engine's own are recognised before they are used
+// or closed, by system calls that change nothing in any file: the timerfd by
+// its interval, which it never comes to and which no other has, and the epoll
+// descriptor by the timerfd that is registered in it. An epoll descriptor whose
+// timerfd is gone cannot be told from a foreign one and stays open.
 
 #include "engine/engine.h"
 
@@ -44,17 +50,28 @@ constexpr uint64_t nsec_per_sec = 1000000000;
 // what the kernel takes: it wakes, finds nothing due, and sleeps again.
 constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 
-// Timers moved at a time to find out when to wake: some 10 us, as much as the
-// system calls of going to sleep.
-constexpr unsigned settle_moves = 256;
+// Timers looked at to find out when to wake: a few us at most, as the system
+// calls of going to sleep. Where that is not enough the engine wakes early, and
+// moves all of them and more.
+constexpr unsigned settle_touches = 256;
 
-lawn_status_t add_fd(int epoll_fd, int fd, Event event)
+// The seconds of the interval of every engine's timerfd, 57 years; its
+// nanoseconds are the engine's own.
+constexpr time_t interval_sec = 0x6c61776e;
+
+unsigned signature_count; // of the process, and of those that it is a fork of
+
+bool control(int epoll_fd, int operation, int fd, Event event)
 {
     epoll_event events = {};
     events.events = EPOLLIN;
     events.data.u64 = event;
-    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &events) == 0 ? LAWN_OK
-                                                                : LAWN_ERR_IO;
+    return epoll_ctl(epoll_fd, operation, fd, &events) == 0;
+}
+
+lawn_status_t add_fd(int epoll_fd, int fd, Event event)
+{
+    return control(epoll_fd, EPOLL_CTL_ADD, fd, event) ? LAWN_OK : LAWN_ERR_IO;
 }
 
 // Sources may share an fd, as completion queues share a channel.
@@ -100,9 +117,43 @@ bool count_forks()
     return true;
 }
 
+// Sets the timerfd to `nsec` from now; 0: to never.
+bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
+{
+    itimerspec spec = {};
+    spec.it_interval.tv_sec =
+        interval_sec + static_cast<time_t>(signature / nsec_per_sec);
+    spec.it_interval.tv_nsec = static_cast<long>(signature % nsec_per_sec);
+    spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
+    spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
+    return timerfd_settime(timer_fd, 0, &spec, nullptr) == 0;
+}
+
+bool owns_timer_fd(const lawn_engine_t *engine)
+{
+    itimerspec spec;
+    return engine->timer_fd >= 0 &&
+           timerfd_gettime(engine->timer_fd, &spec) == 0 &&
+           static_cast<uint64_t>(spec.it_interval.tv_sec - interval_sec) *
+                       nsec_per_sec +
+                   static_cast<uint64_t>(spec.it_interval.tv_nsec) ==
+               engine->signature;
+}
+
+// Of an engine that owns its timerfd, which is registered nowhere else. To be
+// registered anew as it is makes no difference, also to a parent that shares
+// both.
+bool owns_epoll_fd(const lawn_engine_t *engine)
+{
+    return control(engine->epoll_fd, EPOLL_CTL_MOD, engine->timer_fd,
+                   timer_event);
+}
+
+// Both descriptors are there, and the engine's alone.
 bool is_open(const lawn_engine_t *engine)
 {
-    return engine->epoll_fd >= 0 && engine->forks == fork_count;
+    return engine->forks == fork_count && owns_timer_fd(engine) &&
+           owns_epoll_fd(engine);
 }
 
 lawn_status_t open_sleep(lawn_engine_t *engine)
@@ -117,12 +168,16 @@ lawn_status_t open_sleep(lawn_engine_t *engine)
     const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     const int timer_fd =
         timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    const unsigned signature =
+        __atomic_fetch_add(&signature_count, 1, __ATOMIC_RELAXED);
     if (epoll_fd >= 0 && timer_fd >= 0 &&
+        set_timer_fd(timer_fd, signature, 0) &&
         add_fd(epoll_fd, timer_fd, timer_event) == LAWN_OK &&
         add_inherited_fds(engine, epoll_fd) == LAWN_OK) {
         engine->epoll_fd = epoll_fd;
         engine->timer_fd = timer_fd;
         engine->forks = fork_count;
+        engine->signature = signature;
         return LAWN_OK;
     }
     const int error = errno;
@@ -145,12 +200,9 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
                : longest_nsec;
 }
 
-// BUSY when there is work. `expired_p`: the timerfd has run out.
-lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
+// BUSY when a source has work. `expired_p`: the timerfd has run out.
+lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
 {
-    if (lawn_next(engine->lawn) <= now) {
-        return LAWN_ERR_BUSY;
-    }
     if (open_sleep(engine) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
@@ -170,33 +222,27 @@ lawn_status_t look(lawn_engine_t *engine, lawn_time_t now, bool *expired_p)
     return LAWN_OK;
 }
 
-// The same, having found out when exactly to wake; a source that has work
-// meanwhile does not wait for long. What is due by the lawn's time is not
-// settled: that may be ahead of the clock, by which it is waited for.
-lawn_status_t look_and_settle(lawn_engine_t *engine, lawn_time_t now,
-                              bool *expired_p)
+// The same, and BUSY when a timer is due, having found out when to wake. The
+// clock is read last: what is before takes its time, and the timerfd counts
+// from when it is set.
+lawn_status_t prepare(lawn_engine_t *engine, lawn_time_t *now_p,
+                      bool *expired_p)
 {
-    for (;;) {
-        const bool is_settled = lawn_settle(engine->lawn, settle_moves);
-        const lawn_status_t status = look(engine, now, expired_p);
-        if (is_settled || status != LAWN_OK ||
-            lawn_next(engine->lawn) <= engine->lawn->now) {
-            return status;
-        }
-    }
+    lawn_settle(engine->lawn, settle_touches);
+    const lawn_status_t status = look(engine, expired_p);
+    *now_p = read_clock(engine);
+    return status == LAWN_OK && lawn_next(engine->lawn) <= *now_p
+               ? LAWN_ERR_BUSY
+               : status;
 }
 
 lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
                         lawn_time_t until, bool expired)
 {
     if (until != engine->armed || expired) {
-        itimerspec spec = {};
-        if (until != LAWN_TIME_INFINITY) {
-            const uint64_t nsec = nsec_of(engine, until - now);
-            spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
-            spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
-        }
-        if (timerfd_settime(engine->timer_fd, 0, &spec, nullptr) != 0) {
+        const uint64_t nsec =
+            until != LAWN_TIME_INFINITY ? nsec_of(engine, until - now) : 0;
+        if (!set_timer_fd(engine->timer_fd, engine->signature, nsec)) {
             return LAWN_ERR_IO;
         }
         engine->armed = until;
@@ -248,13 +294,15 @@ void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 
 void lawn::close_sleep(lawn_engine_t *engine)
 {
-    if (engine->epoll_fd >= 0) {
-        close(engine->epoll_fd);
+    if (owns_timer_fd(engine)) {
+        if (owns_epoll_fd(engine)) {
+            close(engine->epoll_fd);
+        }
         close(engine->timer_fd);
-        engine->epoll_fd = -1;
-        engine->timer_fd = -1;
-        engine->armed = LAWN_TIME_INFINITY;
     }
+    engine->epoll_fd = -1;
+    engine->timer_fd = -1;
+    engine->armed = LAWN_TIME_INFINITY;
 }
 
 lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
@@ -262,9 +310,9 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    const lawn_time_t now = read_clock(engine);
+    lawn_time_t now;
     bool expired;
-    const lawn_status_t status = look_and_settle(engine, now, &expired);
+    const lawn_status_t status = prepare(engine, &now, &expired);
     return status == LAWN_OK
                ? set_timer(engine, now, lawn_next(engine->lawn), expired)
                : status;
@@ -280,21 +328,21 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    lawn_time_t now = read_clock(engine);
-    const lawn_time_t limit = add_saturating(now, max_wait);
+    const lawn_time_t limit = add_saturating(read_clock(engine), max_wait);
     for (;;) {
+        lawn_time_t now;
         bool expired;
-        lawn_status_t status = look_and_settle(engine, now, &expired);
+        lawn_status_t status = prepare(engine, &now, &expired);
         if (status != LAWN_OK) {
             return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }
         const lawn_time_t next = lawn_next(engine->lawn);
         const lawn_time_t until = earlier_of(next, limit);
-        status = set_timer(engine, now, until, expired);
-        if (status != LAWN_OK) {
-            return status;
+        status = LAWN_ERR_TIMED_OUT;
+        if (now < until) {
+            status = set_timer(engine, now, until, expired);
+            status = status == LAWN_OK ? block(engine) : status;
         }
-        status = block(engine);
         if (status == LAWN_ERR_IO) {
             return status;
         }

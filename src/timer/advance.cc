@@ -254,7 +254,7 @@ bool lawn_settle(lawn_t *handle, unsigned max_touches)
             bits &= ~bit_of(slot);
         }
     }
-    if (found.earliest <= lawn->now) {
+    if (found.earliest <= lawn->now && found.earliest < never) {
         return false;
     }
     set_wake(lawn, found.earliest);

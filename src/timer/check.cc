@@ -67,17 +67,19 @@ bool due_is_sound(const Lawn *lawn, size_t *running)
 bool queue_is_sound(const Queue *queue, size_t *running)
 {
     const lawn_timer_t *const alarm = &queue->alarm.timer;
-    const bool is_firing = impl_of(queue->lawn)->firing == queue;
+    const Lawn *const lawn = impl_of(queue->lawn);
+    const bool has_no_alarm = lawn->firing == queue || lawn->draining;
     lawn_time_t least = 0;
     return is_alarm(alarm) &&
-           list_is_sound(
-               &queue->timers, running, [&](lawn_timer_t const *timer) {
-                   const bool is_ordered = timer->deadline >= least;
-                   least = is_paused(timer) ? least : timer->deadline;
-                   return is_ordered && timer->check >= open_limit &&
-                          (is_firing || (is_linked(alarm) &&
-                                         alarm->deadline <= timer->deadline));
-               });
+           list_is_sound(&queue->timers, running,
+                         [&](lawn_timer_t const *timer) {
+                             const bool is_ordered = timer->deadline >= least;
+                             least = is_paused(timer) ? least : timer->deadline;
+                             return is_ordered && timer->check >= open_limit &&
+                                    (has_no_alarm ||
+                                     (is_linked(alarm) &&
+                                      alarm->deadline <= timer->deadline));
+                         });
 }
 
 } // namespace

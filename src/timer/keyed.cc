@@ -1,29 +1,39 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Timers by number: nodes from a pool, found by a chained hash of their id,
-// each embedding a timer of the lawn below.
+// Timers by number: the TimerHash of the Lawn paper, which is nodes from a
+// pool, found by a chained hash of their id. keyed_ttls.h has its TTLHash.
 
 #include "base/mix.h"
-#include "timer/lawn_impl.h"
+#include "timer/keyed_ttls.h"
 
 #include <lawn/keyed.h>
+
+#include <stddef.h>
 
 namespace
 {
 
+using namespace lawn;
+
 struct Node {
-    lawn_timer_t timer; // first: the callback's timer is its node
+    Member member; // first: the callback's timer is its node
     lawn_keyed_t *keyed;
     uint64_t id;
     void *payload;
     Node *next; // in its bucket, or in the free list
 };
 
-// Nodes are allocated by the slab, so that they never move.
+// Nodes are allocated by the slab, so that they never move. Shares stand
+// behind the nodes.
 struct Slab {
     Slab *next;
     Node nodes[1];
 };
+
+// How many TTLs may have a queue at a time. With a few timers in each, queues
+// cost more than they save.
+constexpr size_t least_shares = 16;
+constexpr size_t nodes_per_share = 64;
 
 } // namespace
 
@@ -34,15 +44,15 @@ struct lawn_keyed {
     size_t count;
     size_t capacity; // nodes in the slabs, running or free
     size_t bucket_mask;
-    Node **buckets; // as many as the least power of two >= capacity
+    Node **buckets; // as many as the least power of two >= capacity; what the
+                    // TTLs need stands behind them
     Node *free;
     Slab *slabs;
+    Ttls ttls;
 };
 
 namespace
 {
-
-using namespace lawn;
 
 Node **bucket_of(lawn_keyed_t *keyed, uint64_t id)
 {
@@ -59,15 +69,16 @@ Node **find(lawn_keyed_t *keyed, uint64_t id)
     return place;
 }
 
-// Takes the node out of the table and frees it; its fields stay readable.
-void forget(Node **place)
+// Takes the node, whose timer is idle, out of the table and frees it; its
+// fields stay readable.
+void forget(lawn_keyed_t *keyed, Node **place)
 {
     Node *const node = *place;
-    lawn_keyed_t *const keyed = node->keyed;
     *place = node->next;
     node->next = keyed->free;
     keyed->free = node;
     --keyed->count;
+    ttls_leave(&keyed->ttls, &node->member);
 }
 
 void on_expired(lawn_timer_t *timer, lawn_time_t now)
@@ -76,40 +87,30 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
     lawn_keyed_t *const keyed = node->keyed;
     const uint64_t id = node->id;
     void *const payload = node->payload;
-    forget(find(keyed, id));
+    forget(keyed, find(keyed, id));
     if (keyed->expired) {
         keyed->expired(keyed->arg, id, payload, now);
     }
 }
 
-// Adds room for `more` nodes, and buckets for all: both or neither.
-bool grow(lawn_keyed_t *keyed, size_t more)
+size_t power_of_two_from(size_t least)
 {
-    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
-    if (more > SIZE_MAX / 4 / sizeof(Node) - keyed->capacity) {
-        return false;
+    size_t power = 1;
+    while (power < least) {
+        power *= 2;
     }
-    const size_t capacity = keyed->capacity + more;
-    size_t bucket_count = 1;
-    while (bucket_count < capacity) {
-        bucket_count *= 2;
-    }
-    Slab *const slab = static_cast<Slab *>(
-        allocate(allocator, sizeof(Slab) + (more - 1) * sizeof(Node)));
-    Node **const buckets = static_cast<Node **>(
-        allocate(allocator, bucket_count * sizeof(Node *)));
-    if (!slab || !buckets) {
-        release(allocator, slab);
-        release(allocator, buckets);
-        return false;
-    }
-    for (size_t i = 0; i < bucket_count; ++i) {
-        buckets[i] = nullptr;
-    }
+    return power;
+}
+
+void use_buckets(lawn_keyed_t *keyed, Node **buckets, size_t count)
+{
     Node **const old_buckets = keyed->buckets;
     const size_t old_count = old_buckets ? keyed->bucket_mask + 1 : 0;
+    for (size_t i = 0; i < count; ++i) {
+        buckets[i] = nullptr;
+    }
     keyed->buckets = buckets;
-    keyed->bucket_mask = bucket_count - 1;
+    keyed->bucket_mask = count - 1;
     for (size_t i = 0; i < old_count; ++i) {
         while (Node *const node = old_buckets[i]) {
             old_buckets[i] = node->next;
@@ -118,18 +119,77 @@ bool grow(lawn_keyed_t *keyed, size_t more)
             *bucket = node;
         }
     }
-    release(allocator, old_buckets);
+}
+
+void use_slab(lawn_keyed_t *keyed, Slab *slab, size_t nodes, size_t shares)
+{
     slab->next = keyed->slabs;
     keyed->slabs = slab;
-    for (size_t i = more; i-- > 0;) {
+    for (size_t i = nodes; i-- > 0;) {
         Node *const node = &slab->nodes[i];
-        lawn_timer_init(&node->timer, on_expired);
+        *node = {};
+        lawn_timer_init(&node->member.timer, on_expired);
         node->keyed = keyed;
         node->next = keyed->free;
         keyed->free = node;
     }
-    keyed->capacity = capacity;
+    Share *const share = reinterpret_cast<Share *>(&slab->nodes[nodes]);
+    for (size_t i = shares; i-- > 0;) {
+        ttls_give(&keyed->ttls, &share[i]);
+    }
+    keyed->capacity += nodes;
+}
+
+// Adds room for `more` nodes, and buckets for all: both or neither.
+bool grow(lawn_keyed_t *keyed, size_t more)
+{
+    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
+    if (more > SIZE_MAX / 8 / sizeof(Node) - keyed->capacity) {
+        return false;
+    }
+    const size_t buckets = power_of_two_from(keyed->capacity + more);
+    const size_t places = buckets > least_shares * nodes_per_share
+                              ? buckets / nodes_per_share
+                              : least_shares;
+    const size_t shares =
+        more / nodes_per_share + (keyed->slabs ? 0 : least_shares);
+    Slab *const slab = static_cast<Slab *>(
+        allocate(allocator, offsetof(Slab, nodes) + more * sizeof(Node) +
+                                shares * sizeof(Share)));
+    void *const table =
+        allocate(allocator, buckets * sizeof(Node *) +
+                                places * (sizeof(Share *) + sizeof(Recent)));
+    if (!slab || !table) {
+        release(allocator, slab);
+        release(allocator, table);
+        return false;
+    }
+    void *const old_table = keyed->buckets;
+    Node **const of_ids = static_cast<Node **>(table);
+    Share **const of_ttls = reinterpret_cast<Share **>(of_ids + buckets);
+    use_buckets(keyed, of_ids, buckets);
+    ttls_use(&keyed->ttls, of_ttls,
+             reinterpret_cast<Recent *>(of_ttls + places), places);
+    release(allocator, old_table);
+    use_slab(keyed, slab, more, shares);
     return true;
+}
+
+// A node for an id that has none; NULL when there is no memory.
+Node *add(lawn_keyed_t *keyed, uint64_t id)
+{
+    if (!keyed->free && !grow(keyed, keyed->capacity)) {
+        return nullptr;
+    }
+    Node *const node = keyed->free;
+    LAWN_ASSERT(node);
+    keyed->free = node->next;
+    node->id = id;
+    Node **const bucket = bucket_of(keyed, id);
+    node->next = *bucket;
+    *bucket = node;
+    ++keyed->count;
+    return node;
 }
 
 } // namespace
@@ -147,6 +207,7 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
     }
     *keyed = {};
     keyed->lawn = lawn;
+    keyed->ttls.lawn = lawn;
     if (!grow(keyed, capacity_hint ? capacity_hint : 1)) {
         release(impl_of(lawn)->allocator, keyed);
         return LAWN_ERR_NO_MEMORY;
@@ -163,9 +224,10 @@ void lawn_keyed_destroy(lawn_keyed_t *keyed)
     const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
     for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
         for (Node *node = keyed->buckets[i]; node; node = node->next) {
-            lawn_timer_stop(keyed->lawn, &node->timer);
+            lawn_timer_stop(keyed->lawn, &node->member.timer);
         }
     }
+    ttls_close(&keyed->ttls);
     while (Slab *const slab = keyed->slabs) {
         keyed->slabs = slab->next;
         release(allocator, slab);
@@ -186,20 +248,13 @@ lawn_status_t lawn_keyed_start(lawn_keyed_t *keyed, lawn_time_t now,
 {
     Node *node = *find(keyed, id);
     if (!node) {
-        if (!keyed->free && !grow(keyed, keyed->capacity)) {
+        node = add(keyed, id);
+        if (!node) {
             return LAWN_ERR_NO_MEMORY;
         }
-        node = keyed->free;
-        LAWN_ASSERT(node);
-        keyed->free = node->next;
-        node->id = id;
-        Node **const bucket = bucket_of(keyed, id);
-        node->next = *bucket;
-        *bucket = node;
-        ++keyed->count;
     }
     node->payload = payload;
-    lawn_timer_start(keyed->lawn, &node->timer, now, ttl);
+    ttls_start(&keyed->ttls, &node->member, now, ttl);
     return LAWN_OK;
 }
 
@@ -207,15 +262,16 @@ lawn_status_t lawn_keyed_stop(lawn_keyed_t *keyed, uint64_t id,
                               void **payload_p)
 {
     Node **const place = find(keyed, id);
-    if (!*place) {
+    Node *const node = *place;
+    if (!node) {
         return LAWN_ERR_NO_ELEM;
     }
     // Not running although it is in the table: the lawn was drained.
-    const bool was_running = lawn_timer_stop(keyed->lawn, &(*place)->timer);
+    const bool was_running = lawn_timer_stop(keyed->lawn, &node->member.timer);
     if (was_running && payload_p) {
-        *payload_p = (*place)->payload;
+        *payload_p = node->payload;
     }
-    forget(place);
+    forget(keyed, place);
     return was_running ? LAWN_OK : LAWN_ERR_NO_ELEM;
 }
 

@@ -1,15 +1,14 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The TTLHash of the Lawn paper, for lawn/keyed.h: which TTLs are in use, and
-// the queue of each that timers share.
+// The TTLHash of the Lawn paper, for lawn/keyed.h: the queues of the TTLs that
+// several timers share.
 //
-// A timer that is alone with its TTL is in the hash itself, and in no queue.
-// When a second one comes, both become members of a group, which takes its
-// place in the hash and has a queue. The first stays where it is in the lawn
-// until it is started again: as the queue is in the order of the starts, it
-// would be the head, and nothing is won by moving it there. The last member to
-// leave closes the queue. Where no group is to be had, the second and those
-// after it are strays, which only the lawn knows.
+// Most TTLs may belong to one timer each, and those must not pay for a hash
+// with all of them: it would be two cache misses a life. So the hash has the
+// queues only, and a small cache of the latest TTLs, which forgets the oldest,
+// tells which ones are worth one: the timer that was last started with a TTL
+// still runs when the next one comes. A TTL that the cache forgets before that
+// is too rare for a queue to be of use.
 
 #ifndef LAWN_SRC_TIMER_KEYED_TTLS_H
 #define LAWN_SRC_TIMER_KEYED_TTLS_H
@@ -20,53 +19,51 @@
 namespace lawn
 {
 
-struct Group;
-
-// Of a timer, or of a group.
-struct Ttl {
-    lawn_time_t value;
-    Ttl *next;    // in its bucket
-    Group *group; // NULL: alone
+// A queue that is in use, or free.
+struct Share {
+    Queue queue;    // its TTL is the key
+    size_t members; // timers that are to leave
+    Share *next;    // in its bucket, or in the free list
 };
 
-// Timers that share a TTL.
-struct Group {
-    Ttl ttl; // first; its group is this
-    size_t members;
-    Queue queue;
+// A timer that counts for a TTL.
+struct Member {
+    lawn_timer_t timer; // first
+    lawn_time_t ttl;    // of the latest start
+    Share *share;       // NULL: in no queue
+};
+
+// The latest two of the TTLs that fall here, the latest first. A member is
+// never freed before the cache, but may be idle or have another TTL by now.
+struct Recent {
+    lawn_time_t ttl[2];
+    const Member *member[2]; // NULL: none
 };
 
 struct Ttls {
     lawn_t *lawn;
-    Ttl **buckets;
-    size_t bucket_mask;
-    Group *free; // by ttl.group
-    Group strays;
+    size_t mask; // of buckets and of recents, as many each
+    Share **buckets;
+    Recent *recents;
+    Share *free;
 };
 
-inline Ttl **bucket_of(const Ttls *ttls, lawn_time_t value)
-{
-    return &ttls->buckets[mix64(value) & ttls->bucket_mask];
-}
+// Makes `count` buckets and recents, a power of two, those in use. What was
+// in use before is the caller's again.
+void ttls_use(Ttls *ttls, Share **buckets, Recent *recents, size_t count);
 
-// Lets a group be used.
-void give_group(Ttls *ttls, Group *group);
+// Lets a share be used.
+void ttls_give(Ttls *ttls, Share *share);
 
-// Moves everything to other, empty buckets.
-void rehash_ttls(Ttls *ttls, Ttl **buckets, size_t bucket_count);
+// Starts the timer with the TTL, in the TTL's queue if it has one.
+void ttls_start(Ttls *ttls, Member *member, lawn_time_t now, lawn_time_t ttl);
 
-// Enters a TTL that is nowhere.
-void add_ttl(Ttls *ttls, Ttl *ttl, lawn_time_t value);
+// Tells that a member, which is idle now, counts no more. The last one to leave
+// closes its queue.
+void ttls_leave(Ttls *ttls, Member *member);
 
-// Takes out a TTL that is alone.
-void remove_ttl(Ttls *ttls, const Ttl *ttl);
-
-// Tells a group that it has a member less; it may be closed by that. The
-// member's timer must not be in its queue any more.
-void leave_group(Ttls *ttls, Group *group);
-
-// Closes the queues of all groups.
-void close_groups(Ttls *ttls);
+// Closes all queues. Their timers become idle.
+void ttls_close(Ttls *ttls);
 
 } // namespace lawn
 

@@ -61,6 +61,46 @@ bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
     return was_running;
 }
 
+// Moves all that is in slots to `due`, as if from a pass before, and lets go of
+// the alarms, for what starts meanwhile to set them anew.
+void begin_drain(Lawn *lawn)
+{
+    for (Queue *queue = lawn->queues; queue; queue = queue->next) {
+        if (is_linked(&queue->alarm.timer)) {
+            list_remove(&queue->alarm.timer.link);
+            queue->alarm.timer.link.next = nullptr;
+        }
+    }
+    for (auto &slots : lawn->slots) {
+        for (lawn_link_t &slot : slots) {
+            while (!list_is_empty(&slot)) {
+                lawn_link_t *const link = slot.next;
+                list_remove(link);
+                list_append(&lawn->due, link);
+                timer_of(link)->check = LAWN_TIME_INFINITY;
+            }
+        }
+    }
+    lawn->draining = lawn->queues;
+}
+
+lawn_timer_t *next_to_drain(Lawn *lawn)
+{
+    const auto first_of = [lawn](lawn_link_t *list) {
+        lawn_timer_t *const timer = timer_of(list->next);
+        return list_is_empty(list) || timer->check == due_check(lawn) ? nullptr
+                                                                      : timer;
+    };
+    lawn_timer_t *timer = first_of(&lawn->due);
+    while (!timer && lawn->draining) {
+        timer = first_of(&lawn->draining->timers);
+        if (!timer) {
+            lawn->draining = lawn->draining->next;
+        }
+    }
+    return timer;
+}
+
 } // namespace
 
 void file_due(Lawn *lawn, lawn_timer_t *timer)
@@ -132,7 +172,12 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     *lawn = {};
     lawn->memory = memory;
     lawn->allocator = params->allocator;
-    for_each_list(lawn, [](lawn_link_t *list) { *list = {list, list}; });
+    lawn->due = {&lawn->due, &lawn->due};
+    for (auto &slots : lawn->slots) {
+        for (lawn_link_t &slot : slots) {
+            slot = {&slot, &slot};
+        }
+    }
     open(lawn);
     *lawn_p = lawn;
     return LAWN_OK;
@@ -184,40 +229,37 @@ bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer)
     return end(impl_of(lawn), timer, Event::pause);
 }
 
-void lawn_for_each(const lawn_t *lawn,
+void lawn_for_each(const lawn_t *handle,
                    void (*each)(const lawn_timer_t *timer, void *arg),
                    void *arg)
 {
-    for_each_list(impl_of(lawn), [=](const lawn_link_t *list) {
+    const Lawn *const lawn = impl_of(handle);
+    const auto call = [=](const lawn_link_t *list) {
         for (const lawn_link_t *i = list->next; i != list; i = i->next) {
             if (is_running(timer_of(i))) {
                 each(timer_of(i), arg);
             }
         }
-    });
+    };
+    for (const auto &slots : lawn->slots) {
+        for (const lawn_link_t &slot : slots) {
+            call(&slot);
+        }
+    }
+    call(&lawn->due);
+    for (const Queue *queue = lawn->queues; queue; queue = queue->next) {
+        call(&queue->timers);
+    }
 }
 
 unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
 {
     Lawn *const lawn = impl_of(handle);
     const bool is_nested = lawn->busy;
-    lawn_link_t *const due = &lawn->due;
     enter(lawn);
-    // All goes to `due`, as if from a pass before.
-    for_each_list(lawn, [=](lawn_link_t *list) {
-        for (lawn_link_t *i = list->next, *next; i != list; i = next) {
-            next = i->next;
-            timer_of(i)->check = LAWN_TIME_INFINITY;
-            if (list != due) {
-                list_remove(i);
-                list_append(due, i);
-            }
-        }
-    });
     unsigned drained = 0;
-    while (!list_is_empty(due) &&
-           timer_of(due->next)->check != due_check(lawn)) {
-        lawn_timer_t *const timer = timer_of(due->next);
+    begin_drain(lawn);
+    while (lawn_timer_t *const timer = next_to_drain(lawn)) {
         list_remove(&timer->link);
         if (!is_running(timer)) {
             timer->link.next = nullptr;

@@ -51,6 +51,7 @@ struct alignas(64) Lawn : lawn_t {
     Pass *pass;        // that runs
     Queue *queues;     // all
     Queue *firing;     // whose timers fire now
+    Queue *draining;   // from this one on
     lawn_allocator_t allocator;
     void *memory;                               // what was allocated
     uint64_t occupied;                          // a bit per class

@@ -24,6 +24,15 @@ void set_alarm(Queue *queue)
     }
 }
 
+// A queue that the budget has interrupted is the first in `due`, or each of its
+// timers would wait for a turn of its own. The turn has an end: what is started
+// since is due no earlier than it began.
+bool goes_on(const Queue *queue)
+{
+    return !list_is_empty(&queue->timers) &&
+           timer_of(queue->timers.next)->deadline < queue->turn;
+}
+
 // Fires what is due. The alarm was touched for it, which counts only where no
 // timer is.
 void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
@@ -33,6 +42,9 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
     Pass *const pass = lawn->pass;
     ++lawn->running;
     const size_t left = ++pass->left;
+    if (!goes_on(queue)) {
+        queue->turn = now;
+    }
     lawn->firing = queue;
     while (pass->left != 0 && !list_is_empty(&queue->timers)) {
         lawn_timer_t *const timer = timer_of(queue->timers.next);
@@ -52,6 +64,10 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
         ++pass->moved;
     }
     set_alarm(queue);
+    if (pass->left == 0 && goes_on(queue)) {
+        list_remove(&alarm->link);
+        list_append(lawn->due.next, &alarm->link); // first
+    }
 }
 
 } // namespace
@@ -87,6 +103,9 @@ void queue_close(Queue *queue)
     }
     if (lawn->firing == queue) {
         lawn->firing = nullptr;
+    }
+    if (lawn->draining == queue) {
+        lawn->draining = queue->next;
     }
 }
 

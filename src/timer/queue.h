@@ -21,7 +21,8 @@ struct Alarm {
 
 struct Queue : lawn_queue_t {
     Alarm alarm;
-    Queue *next; // of the lawn's
+    lawn_time_t turn; // what was due before this fires in one go
+    Queue *next;      // of the lawn's
     Queue *prev;
     bool is_owned; // by the lawn, which frees it when it is destroyed
 };
@@ -43,21 +44,6 @@ inline Queue *queue_of(const lawn_timer_t *alarm)
 inline bool is_running(const lawn_timer_t *timer)
 {
     return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
-}
-
-// Calls `function` for the head of each list that timers are in.
-template <class AnyLawn, class Function>
-void for_each_list(AnyLawn *lawn, Function function)
-{
-    for (auto &slots : lawn->slots) {
-        for (auto &slot : slots) {
-            function(&slot);
-        }
-    }
-    function(&lawn->due);
-    for (auto *queue = lawn->queues; queue; queue = queue->next) {
-        function(&queue->timers);
-    }
 }
 
 // Takes the timer out of its list, then fires it, lets go of it if it was

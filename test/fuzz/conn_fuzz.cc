@@ -45,7 +45,7 @@ public:
         params.budget = head & 2 ? 1 + input_.byte() % 8 : 0;
         budget_ = params.budget ? params.budget : 64;
         clock_ = head & 4 ? input_.number() / 2 : 0;
-        clock_ = head & 8 ? UINT64_MAX - 1 - clock_ : clock_;
+        clock_ = head & 8 ? fuzz::last_time - clock_ : clock_;
         FUZZ_CHECK(lawn_engine_create(&params, &engine_) == LAWN_OK);
         lawn_ = lawn_engine_lawn(engine_);
         now_ = clock_;
@@ -130,8 +130,8 @@ private:
 
     void pass_time(lawn_time_t time)
     {
-        // The last tick of all is "never": nothing has to be done at it.
-        clock_ = std::min(add(clock_, time), LAWN_TIME_INFINITY - 1);
+        // The last two ticks are "never": nothing has to be done at them.
+        clock_ = std::min(add(clock_, time), fuzz::last_time);
     }
 
     // To the tick at which a timer is due, or to the one before.
@@ -329,7 +329,8 @@ private:
         }
         const unsigned work = lawn_engine_progress(engine_);
         FUZZ_CHECK(polls_ == (is_late ? 2U : 1U));
-        FUZZ_CHECK(work == fired_ - fired_before);
+        FUZZ_CHECK(work >= fired_ - fired_before); // or only moved
+        FUZZ_CHECK(work <= budget_);
         lawn_engine_stats_t stats;
         lawn_engine_query(engine_, &stats);
         FUZZ_CHECK(stats.stalls == stalls_ && stats.fired == fired_);

@@ -17,9 +17,12 @@ namespace fuzz
 
 constexpr lawn_time_t usec = 1000; // a tick is a nanosecond
 
+// Deadlines after it never come.
+constexpr lawn_time_t last_time = LAWN_TIME_INFINITY - 2;
+
 inline lawn_time_t add(lawn_time_t a, lawn_time_t b)
 {
-    return b > UINT64_MAX - a ? LAWN_TIME_INFINITY : a + b;
+    return a > last_time || b > last_time - a ? LAWN_TIME_INFINITY : a + b;
 }
 
 struct Model {

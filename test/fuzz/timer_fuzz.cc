@@ -1,40 +1,34 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The core under any sequence of operations, in callbacks too, against a model
-// of two ordered sets: which timers run, by deadline, and the starts of each
-// TTL, in their order. No timer may fire early, late, twice, never, or before
-// one of its TTL that was started first; none may be touched once it is
-// stopped.
+// of ordered sets: which timers run, by deadline, and the starts in each queue,
+// in their order. No timer may fire early, late, twice, never, or before one of
+// its queue that was started first; none may be touched once it is stopped, and
+// no advance may touch more than its budget.
 
-#include "input.h"
-#include "memory.h"
-#include "timer_model.h"
+#include "timer_calls.h"
 
+#include "timer/advance.h"
 #include "timer/observer.h"
-
-#include <lawn/timer.h>
-
-#include <algorithm>
 
 namespace
 {
 
 using fuzz::Input;
+using fuzz::most_timers;
+using fuzz::queue_count;
+using fuzz::timers;
 using State = fuzz::TimerState;
 
-constexpr size_t most_timers = 2048;
-lawn_timer_t timers[most_timers];
-
-class Timers : lawn::Observer
+class Timers : lawn::Observer, fuzz::TimerCalls
 {
 public:
-    explicit Timers(Input input) : input_(input), model_(most_timers)
+    explicit Timers(Input input) : TimerCalls(input, on_expired)
     {
         const unsigned head = input_.byte();
         lawn_params_t params = {};
         params.allocator = arena_.allocator();
-        params.max_moves = head & 1 ? 1 + input_.byte() % 100 : 0;
-        max_moves_ = params.max_moves;
+        usual_budget_ = head & 1 ? 1 + input_.byte() % 100 : 0;
         clock_ = head & 2 ? input_.number() : 0;
         clock_ = head & 4 ? UINT64_MAX - clock_ : clock_;
         FUZZ_CHECK(lawn_create(&params, &lawn_) == LAWN_OK);
@@ -124,11 +118,14 @@ private:
         if (flags % 4 == 0) {
             drain();
         } else if (flags % 4 == 1) {
-            FUZZ_CHECK(lawn_check(lawn_) == LAWN_OK);
+            count_each();
         } else if (flags % 4 == 2) {
-            use_up_turns(input_.byte() % 8);
-        } else {
-            advance_as_of(clock_ - std::min(clock_, input_.number()), 0);
+            close(input_.byte() % queue_count);
+        } else if (flags & 4) {
+            advance_behind(clock_ - std::min(clock_, input_.number()),
+                           flags & 8 ? 1 : 0);
+        } else { // by a clock that has gone back
+            advance_to(clock_ - std::min(clock_, input_.number()), 0);
         }
     }
 
@@ -153,7 +150,16 @@ private:
         const size_t index = input_.byte();
         const lawn_time_t ttl = input_.number();
         const lawn_time_t old = flags & 2 ? input_.number() : 0;
-        start(index, clock_ - std::min(clock_, old), ttl, flags & 1);
+        const lawn_time_t now = clock_ - std::min(clock_, old);
+        if ((flags & 12) == 12) {
+            enqueue(index, now, ttl % queue_count, flags & 1);
+        } else if (flags & 4) { // as much before
+            start_at(index, now, now - std::min(now, ttl), flags & 1);
+        } else if (flags & 8) { // by the tick
+            start_at(index, now, ttl, flags & 1);
+        } else {
+            start(index, now, ttl, flags & 1);
+        }
     }
 
     // Many timers at once, as after a stall or when a cluster starts.
@@ -164,7 +170,12 @@ private:
         lawn_time_t ttl = input_.number();
         const lawn_time_t step = flags & 1 ? input_.number() : 0;
         for (size_t i = first; i < std::min(first + count, most_timers); ++i) {
-            start(i, clock_, ttl, flags & 2 && i % 16 == 0);
+            const bool acts = flags & 2 && i % 16 == 0;
+            if (flags & 8 && i % 4 != 0) {
+                enqueue(i, clock_, i % queue_count, acts);
+            } else {
+                start(i, clock_, ttl, acts);
+            }
             ttl += step;
             pass_time(flags & 4 ? 1 : 0);
             if (work_ > fuzz::most_work) {
@@ -184,81 +195,9 @@ private:
         }
     }
 
-    // As so many starts and stops of another timer would: all but `left` of
-    // those that one tick can tell apart.
-    void use_up_turns(uint64_t left)
-    {
-        lawn_->turn = std::max(lawn_->turn, ~(LAWN_PLACE_TURN_ONE - 1) -
-                                                left * LAWN_PLACE_TURN_ONE);
-    }
-
     //
-    // Operations, in a callback or not.
+    // Passes.
     //
-
-    lawn_timer_t *timer(size_t index)
-    {
-        State &state = model_[index];
-        used_ = std::max(used_, index + 1);
-        if (state.is_buried) {
-            fuzz::dig_up(&timers[index], sizeof(timers[index]));
-        }
-        if (state.is_new || state.is_buried) {
-            lawn_timer_init(&timers[index], on_expired);
-            state.is_new = state.is_buried = false;
-        }
-        return &timers[index];
-    }
-
-    void start(size_t index, lawn_time_t now, lawn_time_t ttl, bool acts)
-    {
-        lawn_timer_t *const t = timer(index);
-        ++work_;
-        seen_ = std::max(seen_, now);
-        const lawn_time_t deadline =
-            ttl > UINT64_MAX - seen_ ? LAWN_TIME_INFINITY : seen_ + ttl;
-        lawn_timer_start(lawn_, t, now, ttl);
-        model_.stop(index);
-        State &state = model_[index];
-        state.deadline = deadline;
-        state.ttl = ttl;
-        state.number = ++starts_;
-        state.acts = acts;
-        state.is_last_turn = lawn_->turn == ~(LAWN_PLACE_TURN_ONE - 1);
-        state.is_deferred = in_pass_ && ttl == 0;
-        model_.start(index);
-        FUZZ_CHECK(lawn_timer_is_active(t));
-        FUZZ_CHECK(lawn_timer_deadline(t) == deadline);
-        FUZZ_CHECK(model_.count() == lawn_count(lawn_));
-    }
-
-    void stop(size_t index)
-    {
-        lawn_timer_t *const t = timer(index);
-        FUZZ_CHECK(lawn_timer_stop(lawn_, t) == model_.stop(index));
-        check_idle(t);
-    }
-
-    void pause(size_t index)
-    {
-        lawn_timer_t *const t = timer(index);
-        FUZZ_CHECK(lawn_timer_pause(lawn_, t) == model_.stop(index));
-        check_idle(t);
-    }
-
-    void stop_and_bury(size_t index)
-    {
-        stop(index);
-        fuzz::bury(&timers[index], sizeof(timers[index]));
-        model_[index].is_buried = true;
-    }
-
-    void check_idle(const lawn_timer_t *t) const
-    {
-        FUZZ_CHECK(!lawn_timer_is_active(t));
-        FUZZ_CHECK(lawn_timer_deadline(t) == LAWN_TIME_INFINITY);
-        FUZZ_CHECK(model_.count() == lawn_count(lawn_));
-    }
 
     void leave_pass()
     {
@@ -269,6 +208,7 @@ private:
     void check_between(bool thoroughly)
     {
         FUZZ_CHECK(lawn_count(lawn_) == model_.count());
+        FUZZ_CHECK(lawn_now(lawn_) == seen_);
         FUZZ_CHECK(lawn_next(lawn_) <= model_.earliest());
         FUZZ_CHECK(model_.count() != 0 ||
                    lawn_next(lawn_) == LAWN_TIME_INFINITY);
@@ -277,67 +217,96 @@ private:
         }
     }
 
-    //
-    // Passes.
-    //
-
-    unsigned advance(unsigned budget)
+    void advance(unsigned budget)
     {
-        return advance_as_of(clock_, budget);
+        if (budget == 0) {
+            advance_to(clock_, 0);
+        } else {
+            advance_behind(clock_, budget);
+        }
     }
 
-    unsigned advance_as_of(lawn_time_t now, unsigned budget)
+    // By the public call, which does not tell what it has touched.
+    void advance_to(lawn_time_t now, unsigned budget)
+    {
+        enter_pass(std::max(seen_, now));
+        const uint64_t before = fired_;
+        const unsigned fired = lawn_advance(lawn_, now, budget);
+        FUZZ_CHECK(fired == fired_ - before);
+        FUZZ_CHECK(budget == 0 || fired <= budget);
+        leave_advance(budget == 0);
+    }
+
+    // As of a time that may be older than what the lawn has seen.
+    void advance_behind(lawn_time_t now, unsigned budget)
+    {
+        enter_pass(now);
+        const uint64_t before = fired_;
+        const lawn::Work work = lawn::advance_as_of(lawn_, now, budget);
+        FUZZ_CHECK(work.fired == fired_ - before);
+        FUZZ_CHECK(work.fired <= work.touched);
+        FUZZ_CHECK(budget == 0 || work.touched <= budget);
+        leave_advance(budget == 0 || work.touched < budget);
+    }
+
+    void enter_pass(lawn_time_t now)
     {
         seen_ = std::max(seen_, now);
-        pass_ = std::min(seen_, LAWN_TIME_INFINITY - 1);
-        const uint64_t before = fired_;
+        pass_ = std::min(now, LAWN_TIME_INFINITY - 2);
+        starts_before_pass_ = starts_;
         in_pass_ = true;
         is_advancing_ = true;
-        const unsigned fired = lawn_advance(lawn_, now, budget);
-        is_advancing_ = false;
-        FUZZ_CHECK(fired == fired_ - before);
-        FUZZ_CHECK(!is_observed_ || observed_ == fired_);
-        if (budget == 0 || fired < budget) {
-            check_done();
-        }
-        FUZZ_CHECK(budget == 0 || fired <= budget);
-        leave_pass();
-        return fired;
     }
 
-    // After an advance that its budget did not end.
-    void check_done() const
+    void leave_advance(bool is_done)
     {
-        if (max_moves_ == 0) {
-            FUZZ_CHECK(!(model_.earliest() <= pass_));
-        }
-        if ((model_.earliest() <= pass_)) {
-            FUZZ_CHECK(lawn_next(lawn_) <= pass_);
-        } else if (!model_.has_deferred() && max_moves_ == 0) {
+        is_advancing_ = false;
+        FUZZ_CHECK(!is_observed_ || observed_ == fired_);
+        const bool is_due = model_.earliest() <= pass_;
+        if (is_due) {
+            FUZZ_CHECK(!is_done);
+            FUZZ_CHECK(lawn_next(lawn_) == 0);
+        } else if (is_done && starts_ == starts_before_pass_ &&
+                   pass_ >= std::min(seen_, LAWN_TIME_INFINITY - 2)) {
             FUZZ_CHECK(lawn_next(lawn_) > pass_);
         }
+        leave_pass();
     }
 
     // Advances until nothing is due, which must not take for ever: callbacks
-    // do nothing more once there was work enough.
+    // do nothing more once there was work enough. Nor may what is due longest
+    // wait for more advances than lawn/timer.h says.
     void advance_all()
     {
+        const unsigned budget = usual_budget_;
         size_t passes = 0;
+        size_t waited = 0;
+        uint64_t first = 0; // its start
         do {
-            advance(0);
-            FUZZ_CHECK(++passes <= 16 + 8 * model_.size());
+            advance_to(clock_, budget);
+            FUZZ_CHECK(++passes <= 16 + 8 * model_.size() +
+                                       (budget ? 25 * fuzz::most_work : 0));
+            if (model_.earliest() <= pass_) {
+                const uint64_t number = model_[model_.first()].number;
+                waited = number == first ? waited + 1 : 0;
+                first = number;
+                FUZZ_CHECK(
+                    waited <
+                    4 + (budget ? 4 * (used_ + queue_count) / budget : 0));
+            }
         } while (model_.earliest() <= pass_);
     }
 
     void settle(unsigned flags)
     {
-        const unsigned max_moves = flags & 1 ? 1 + flags : 0;
-        const bool is_settled = lawn_settle(lawn_, max_moves);
+        const unsigned max_touches = flags & 1 ? 1 + flags : 0;
+        const lawn_time_t before = lawn_next(lawn_);
+        const bool is_settled = lawn_settle(lawn_, max_touches);
         const lawn_time_t next = lawn_next(lawn_);
         const lawn_time_t earliest = model_.earliest();
-        FUZZ_CHECK(next <= earliest);
+        FUZZ_CHECK(before <= next && next <= earliest);
         FUZZ_CHECK(is_settled ? next == earliest
-                              : max_moves != 0 || next <= seen_);
+                              : max_touches != 0 || earliest <= seen_);
     }
 
     void drain()
@@ -374,7 +343,8 @@ private:
         FUZZ_CHECK(now == pass_);
         FUZZ_CHECK(state.runs && !state.is_deferred);
         FUZZ_CHECK(state.deadline <= now);
-        FUZZ_CHECK(lawn_timer_deadline(&timers[index]) == state.deadline);
+        FUZZ_CHECK(lawn_timer_deadline(&timers[index]) ==
+                   (state.deadline != 0 ? state.deadline : LAWN_TIME_INFINITY));
         FUZZ_CHECK(!lawn_timer_is_active(&timers[index]));
         FUZZ_CHECK(model_.may_fire(index));
         model_.stop(index);
@@ -406,11 +376,17 @@ private:
             switch (op / 2 % 8) {
             case 0:
             case 1:
-            case 2:
                 start(other, clock_, input_.number_at_end(), op & 16);
                 break;
+            case 2:
+                start_at(other, clock_, after_or_before(op), op & 16);
+                break;
             case 3:
-                start(other, clock_, model_[other].ttl, op & 16);
+                if (op & 32) {
+                    enqueue(other, clock_, op / 64 % queue_count, op & 16);
+                } else {
+                    start(other, clock_, model_[other].ttl, op & 16);
+                }
                 break;
             case 4:
                 stop(other);
@@ -428,6 +404,12 @@ private:
         }
     }
 
+    lawn_time_t after_or_before(unsigned op)
+    {
+        const lawn_time_t time = input_.number_at_end();
+        return op & 32 ? after(clock_, time) : clock_ - std::min(clock_, time);
+    }
+
     void act_rarely(unsigned op)
     {
         if (op & 32) {
@@ -438,6 +420,8 @@ private:
             is_draining_ = true;
             drain();
             is_draining_ = false;
+        } else if (op & 16) {
+            close(op % queue_count);
         } else {
             FUZZ_CHECK(lawn_check(lawn_) == LAWN_OK);
         }
@@ -450,7 +434,7 @@ private:
             event == lawn::Event::fire;
     }
 
-    // With whatever still runs or is paused.
+    // With whatever still runs or is paused, and the queues that are left.
     void end()
     {
         lawn_destroy(lawn_);
@@ -465,25 +449,17 @@ private:
 
     static inline Timers *current;
 
-    Input input_;
-    fuzz::Arena arena_;
-    lawn_t *lawn_ = nullptr;
-    unsigned max_moves_ = 0;
+    unsigned usual_budget_ = 0;
     lawn_time_t clock_ = 0;
-    lawn_time_t seen_ = 0; // by the lawn
     lawn_time_t pass_ = 0; // the time of the latest
-    bool in_pass_ = false; // or in a drain
     bool is_advancing_ = false;
     bool is_draining_ = false;
     bool is_observed_ = false;
-    unsigned work_ = 0;
     uint64_t fired_ = 0;
     uint64_t observed_ = 0;
     unsigned drained_ = 0;
+    uint64_t starts_before_pass_ = 0;
     uint64_t last_before_drain_ = 0; // start
-    uint64_t starts_ = 0;
-    size_t used_ = 0; // states before this
-    fuzz::TimerModel model_;
 };
 
 } // namespace

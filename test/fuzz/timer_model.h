@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The model of timer_fuzz.cc: two ordered sets, of the timers that run by
-// deadline, and of the starts of each TTL.
+// The model of timer_fuzz.cc: an ordered set of the timers that run, by
+// deadline, and for each queue one of those in it, by start.
 
 #ifndef LAWN_TEST_FUZZ_TIMER_MODEL_H
 #define LAWN_TEST_FUZZ_TIMER_MODEL_H
@@ -9,30 +9,35 @@
 #include <lawn/time.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace fuzz
 {
 
+constexpr size_t queue_count = 3;
+constexpr size_t no_queue = queue_count;
+
 // What the model knows of a timer.
 struct TimerState {
     lawn_time_t deadline = LAWN_TIME_INFINITY;
     lawn_time_t ttl = 0;
     uint64_t number = 0; // of the start
-    bool is_new = true;  // not initialised
+    size_t queue = no_queue;
+    bool is_new = true; // not initialised
     bool runs = false;
     bool is_deferred = false; // due in the next pass, not in this
     bool is_buried = false;
-    bool acts = false;         // its callback does something
-    bool is_last_turn = false; // has no order among starts of its tick
+    bool acts = false; // its callback does something
 };
 
 class TimerModel
 {
 public:
+    using Fifo = std::map<uint64_t, size_t>; // by number of the start
+
     explicit TimerModel(size_t timers) : states_(timers)
     {
     }
@@ -58,14 +63,24 @@ public:
         return by_deadline_.size() + deferred_.size();
     }
 
+    // Those in a queue.
+    const Fifo &fifo(size_t queue) const
+    {
+        return fifos_[queue];
+    }
+
     // By the state that the timer has by now.
     void start(size_t index)
     {
-        states_[index].runs = true;
-        if (states_[index].is_deferred) {
+        TimerState &state = states_[index];
+        state.runs = true;
+        if (state.queue != no_queue) {
+            fifos_[state.queue].emplace(state.number, index);
+        }
+        if (state.is_deferred) {
             deferred_.push_back(index);
         } else {
-            insert(index);
+            by_deadline_.emplace(state.deadline, index);
         }
     }
 
@@ -81,9 +96,12 @@ public:
                 std::find(deferred_.begin(), deferred_.end(), index));
         } else {
             by_deadline_.erase({state.deadline, index});
-            by_ttl_.erase({state.ttl, state.number, index});
+        }
+        if (state.queue != no_queue) {
+            fifos_[state.queue].erase(state.number);
         }
         state.runs = false;
+        state.is_deferred = false;
         return true;
     }
 
@@ -92,14 +110,9 @@ public:
     {
         for (const size_t index : deferred_) {
             states_[index].is_deferred = false;
-            insert(index);
+            by_deadline_.emplace(states_[index].deadline, index);
         }
         deferred_.clear();
-    }
-
-    bool has_deferred() const
-    {
-        return !deferred_.empty();
     }
 
     // Deferred ones aside.
@@ -109,29 +122,24 @@ public:
                                     : by_deadline_.begin()->first;
     }
 
-    // No timer of its TTL has to fire before.
+    // Whose deadline that is, when one runs.
+    size_t first() const
+    {
+        return by_deadline_.begin()->second;
+    }
+
+    // No timer of its queue has to fire before.
     bool may_fire(size_t index) const
     {
-        const TimerState &state = states_[index];
-        const auto first = by_ttl_.lower_bound({state.ttl, 0, 0});
-        const TimerState &earlier = states_[std::get<2>(*first)];
-        return &earlier == &state ||
-               (earlier.is_last_turn && state.is_last_turn &&
-                earlier.deadline == state.deadline);
+        const size_t queue = states_[index].queue;
+        return queue == no_queue || fifos_[queue].begin()->second == index;
     }
 
 private:
-    void insert(size_t index)
-    {
-        const TimerState &state = states_[index];
-        by_deadline_.emplace(state.deadline, index);
-        by_ttl_.emplace(state.ttl, state.number, index);
-    }
-
     std::vector<TimerState> states_;
     std::vector<size_t> deferred_;
     std::set<std::pair<lawn_time_t, size_t>> by_deadline_;
-    std::set<std::tuple<lawn_time_t, uint64_t, size_t>> by_ttl_;
+    Fifo fifos_[queue_count];
 };
 
 } // namespace fuzz

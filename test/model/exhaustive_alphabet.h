@@ -25,21 +25,43 @@ public:
         return *this;
     }
 
-    Alphabet &on_each(Kind kind, unsigned actors, uint8_t ttl = 0)
+    // The same with each of these deadlines.
+    Alphabet &starts_at(unsigned actors, std::initializer_list<Target> targets)
+    {
+        for (const Target target : targets) {
+            on_each(Kind::start_at, actors, 0, target);
+        }
+        return *this;
+    }
+
+    // In each queue; and what closes it.
+    Alphabet &queues(unsigned actors, size_t queues)
+    {
+        for (uint8_t queue = 0; queue < queues; ++queue) {
+            on_each(Kind::enqueue, actors, queue);
+            on_each(Kind::close, 1, queue);
+        }
+        return *this;
+    }
+
+    Alphabet &on_each(Kind kind, unsigned actors, uint8_t which = 0,
+                      Target target = Target::now)
     {
         for (uint8_t timer = 0; timer < actors; ++timer) {
             Op op = {kind};
             op.timer = timer;
-            op.ttl = ttl;
+            op.which = which;
+            op.target = target;
             ops_.push_back(op);
         }
         return *this;
     }
 
-    // Of advances, skips or finishes: to each target.
+    // Of what goes to a time: to each target.
     Alphabet &moves(Kind kind, std::initializer_list<Target> targets,
                     std::initializer_list<uint8_t> limits = {0},
-                    std::initializer_list<Reaction> reactions = {{}})
+                    std::initializer_list<Reaction> reactions = {{}},
+                    uint8_t which = 0)
     {
         for (const Target target : targets) {
             for (const uint8_t limit : limits) {
@@ -48,6 +70,7 @@ public:
                     op.target = target;
                     op.limit = limit;
                     op.reaction = reaction;
+                    op.which = which;
                     ops_.push_back(op);
                 }
             }

@@ -7,7 +7,6 @@
 #define LAWN_TEST_MODEL_EXHAUSTIVE_FIXTURE_H
 
 #include "exhaustive_alphabet.h"
-#include "exhaustive_blockers.h"
 #include "exhaustive_search.h"
 
 #include <gtest/gtest.h>
@@ -35,6 +34,13 @@ inline bool is_instrumented()
     return scale && atoi(scale) < 100;
 }
 
+constexpr lawn_time_t power(unsigned bits)
+{
+    return lawn_time_t{1} << bits;
+}
+
+constexpr lawn_time_t off_border = power(16) + 37; // of any slot
+
 constexpr std::initializer_list<Target> by_deadline = {
     Target::before, Target::at, Target::after, Target::last};
 constexpr std::initializer_list<Target> ends = {Target::at, Target::last};
@@ -54,10 +60,11 @@ protected:
         }
     }
 
-    void run(Scenario scenario)
+    // Under an instrument no less deep than `least`.
+    void run(Scenario scenario, unsigned least = 2)
     {
         scenario.depth += is_full();
-        scenario.depth -= is_instrumented() && scenario.depth > 2;
+        scenario.depth -= is_instrumented() && scenario.depth > least;
         if (!HasFailure()) {
             EXPECT_TRUE(search_.run(scenario));
         }
@@ -72,7 +79,6 @@ protected:
         scenario.actors = actors;
         scenario.ttls = ttls;
         scenario.depth = depth;
-        scenario.clock = least_blocker_clock;
         scenario.alphabet = Alphabet()
                                 .starts(actors, ttls.size())
                                 .on_each(Kind::stop, actors)
@@ -91,12 +97,12 @@ protected:
     }
 
     // Each of the operations start, stop and pause was on a timer in each of
-    // these places.
-    void expect_ops(std::initializer_list<lawn::Where> places)
+    // these places; with queues, enqueue too.
+    void expect_ops(std::initializer_list<Place> places, bool queues = false)
     {
-        for (unsigned op = 0; op < 3 && !is_replay(); ++op) {
-            for (const lawn::Where where : places) {
-                EXPECT_NE(reached().ops[op][where], 0U) << op << ' ' << where;
+        for (unsigned op = 0; op < (queues ? 4U : 3U) && !is_replay(); ++op) {
+            for (const Place place : places) {
+                EXPECT_NE(reached().ops[op][place], 0U) << op << ' ' << place;
             }
         }
     }

@@ -8,8 +8,9 @@
 // that lead to equal states go on alike, and only the first is gone on with.
 // Nothing else is left out: timers and TTLs that could change places are not
 // taken for the same, nor are states that differ in bytes that no longer
-// matter; except that the links of idle timers are cleared, whose memory is
-// their owner's. States are told apart by 64-bit hashes.
+// matter; except that what a timer that is idle, an advance that has ended and
+// a queue that is gone leave behind is cleared, and that advances are not
+// counted. States are told apart by 64-bit hashes.
 
 #ifndef LAWN_TEST_MODEL_EXHAUSTIVE_SEARCH_H
 #define LAWN_TEST_MODEL_EXHAUSTIVE_SEARCH_H

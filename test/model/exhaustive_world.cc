@@ -1,10 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Making a world, preparing it, and telling what is done to it and met in it.
+// Making a world, preparing it, telling what is done to it, and what is met in
+// it.
 
 #include "exhaustive_world.h"
-
-#include "exhaustive_blockers.h"
 
 #include "base/ticks.h"
 
@@ -20,21 +19,45 @@ namespace exhaustive
 namespace
 {
 
-constexpr size_t most_timers = 1500;
+constexpr size_t most_timers = 200;
 constexpr size_t lawn_size = (sizeof(lawn::Lawn) + 127) / 64 * 64;
 constexpr size_t arena_size =
     lawn_size + sizeof(State) + most_timers * sizeof(Entry);
+
+bool is_listed(const lawn_link_t *head, const lawn_link_t *link)
+{
+    for (const lawn_link_t *i = head->next; i != head; i = i->next) {
+        if (i == link) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void forget_if_idle(lawn_timer_t *timer)
+{
+    if (!lawn::is_linked(timer)) {
+        timer->link = {};
+        // Of what has fired, it tells the deadline.
+        timer->check = timer->deadline == 0 ? timer->check : 0;
+    }
+}
+
+void forget_passes(lawn_link_t *list)
+{
+    for (lawn_link_t *i = list->next; i != list; i = i->next) {
+        lawn_time_t &check = lawn::timer_of(i)->check;
+        check = lawn::earlier_of(check, lawn::open_limit);
+    }
+}
 
 } // namespace
 
 World *World::current_;
 
-// The lawn, the state and the timers are at the same addresses in every run
-// where the system has these free: the shape of the tree depends on them.
 World::World()
 {
-    void *const hint = reinterpret_cast<void *>(uintptr_t{1} << 45);
-    void *const memory = mmap(hint, arena_size, PROT_READ | PROT_WRITE,
+    void *const memory = mmap(nullptr, arena_size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         abort();
@@ -54,11 +77,17 @@ World::~World()
 
 void *World::allocate(void *arg, size_t size)
 {
-    return size <= lawn_size ? static_cast<World *>(arg)->arena_ : nullptr;
+    World *const world = static_cast<World *>(arg);
+    if (size == sizeof(lawn::Queue)) {
+        return &world->state_->queues[world->opening_].memory;
+    }
+    return size <= lawn_size ? world->arena_ : nullptr;
 }
 
-void World::release(void *, void *)
+// Nothing of a queue stays: who follows a link to it goes to 0.
+void World::release(void *, void *memory)
 {
+    memset(memory, 0, sizeof(lawn::Queue));
 }
 
 void World::open(const Scenario &scenario)
@@ -66,23 +95,31 @@ void World::open(const Scenario &scenario)
     scenario_ = &scenario;
     failure_ = nullptr;
     op_ = {};
+    waits_.clear();
     memset(static_cast<void *>(state_), 0, sizeof(State));
     state_->clock = scenario.clock;
-    state_->first = nobody;
-    state_->last = nobody;
+    for (QueueEntry &queue : state_->queues) {
+        queue.first = queue.last = nobody;
+    }
     lawn_params_t params = {};
     params.allocator.alloc = allocate;
     params.allocator.release = release;
     params.allocator.arg = this;
-    params.max_moves = scenario.max_moves;
     expect(lawn_create(&params, &lawn_) == LAWN_OK, "not created");
-    write("/* max_moves = %u%s */", scenario.max_moves,
-          scenario.observed ? ", observed" : "");
     if (scenario.observed) {
+        write("/* observed */");
         lawn::observe(lawn_, &observer_);
     }
     for (unsigned i = 0; i < scenario.actors; ++i) {
         add();
+    }
+    if (!scenario.is_new) {
+        // Its slots are then reckoned from the clock on.
+        const Reached before = reached_;
+        start(0, 0);
+        advance(0);
+        stop(0);
+        reached_ = before;
     }
     if (scenario.prepare) {
         scenario.prepare(*this);
@@ -144,12 +181,13 @@ unsigned World::add()
     entries_[i] = {};
     lawn_timer_init(&entries_[i].timer, on_expired);
     entries_[i].deadline = LAWN_TIME_INFINITY;
+    entries_[i].queue = no_queue;
     return i;
 }
 
 void World::start(unsigned timer, lawn_time_t ttl)
 {
-    start_at(timer, state_->clock, ttl);
+    start(timer, state_->clock, ttl);
 }
 
 void World::stop(unsigned timer)
@@ -157,47 +195,21 @@ void World::stop(unsigned timer)
     end(timer, false);
 }
 
+void World::pause(unsigned timer)
+{
+    end(timer, true);
+}
+
 void World::wait(lawn_time_t time)
 {
     go_to(lawn::add_saturating(state_->clock, time));
 }
 
-void World::advance(unsigned budget)
+Entry &World::entry_of(const lawn_timer_t *timer, unsigned *index)
 {
-    advance_to_clock(budget);
-}
-
-void World::use_up_turns(unsigned timer, unsigned left)
-{
-    FILE *const script = script_;
-    write("for (uint64_t n = %" PRIu64 "U; n < %" PRIu64 "U; ++n)",
-          state_->starts, last_turn - left);
-    while (state_->starts < last_turn - left) {
-        start(timer, entries_[timer].ttl);
-        script_ = nullptr; // one call is enough
-    }
-    script_ = script;
-}
-
-void World::block(lawn_time_t ttl)
-{
-    static const Blockers blockers;
-    lawn::Queue *const queues = lawn()->queues;
-    while (lawn::Queue *const free = lawn::single_queue(queues, ttl)) {
-        const unsigned q = static_cast<unsigned>(free - queues);
-        const unsigned i = add();
-        start(i, blockers.ttl_for(q));
-        expect(lawn::queue_of(&entries_[i].timer) == q &&
-                   entries_[i].deadline == LAWN_TIME_INFINITY,
-               "not blocked for ever");
-    }
-}
-
-Entry &World::entry_of(lawn_timer_t *timer, unsigned *index)
-{
-    Entry *const entry = reinterpret_cast<Entry *>(timer);
-    *index = static_cast<unsigned>(entry - entries_);
-    return *entry;
+    *index = static_cast<unsigned>(reinterpret_cast<const Entry *>(timer) -
+                                   entries_);
+    return entries_[*index];
 }
 
 void World::go_to(lawn_time_t clock)
@@ -205,63 +217,259 @@ void World::go_to(lawn_time_t clock)
     state_->clock = lawn::later_of(state_->clock, clock);
 }
 
-lawn_time_t World::target_of(Target target) const
+lawn_time_t World::ago(lawn_time_t time) const
 {
-    lawn_time_t last = 0;
-    for (unsigned i = state_->first; i != nobody; i = entries_[i].next) {
-        const lawn_time_t deadline = entries_[i].deadline;
-        last = deadline == LAWN_TIME_INFINITY ? last
-                                              : lawn::later_of(last, deadline);
+    return state_->clock - lawn::earlier_of(state_->clock, time);
+}
+
+lawn_time_t World::earliest() const
+{
+    lawn_time_t earliest = LAWN_TIME_INFINITY;
+    for (unsigned i = 0; i < state_->timers; ++i) {
+        if (entries_[i].runs) {
+            earliest = lawn::earlier_of(earliest, entries_[i].deadline);
+        }
     }
-    const lawn_time_t first = last == 0 ? state_->clock : earliest();
+    return earliest;
+}
+
+lawn_time_t World::time_of(Target target, unsigned timer) const
+{
+    const lawn_time_t clock = state_->clock;
+    lawn_time_t last = 0;
+    for (unsigned i = 0; i < state_->timers; ++i) {
+        const lawn_time_t deadline = entries_[i].deadline;
+        if (entries_[i].runs && deadline != LAWN_TIME_INFINITY) {
+            last = lawn::later_of(last, deadline);
+        }
+    }
+    const lawn_time_t first = last == 0 ? clock : earliest();
     const lawn_time_t next = lawn_next(lawn_);
+    const Entry &entry = entries_[timer];
+    const lawn_time_t own = entry.runs ? entry.deadline : clock;
     switch (target) {
     case Target::now:
         break;
     case Target::tick:
-        return lawn::add_saturating(state_->clock, 1);
+        return lawn::add_saturating(clock, 1);
     case Target::next:
-        return next == LAWN_TIME_INFINITY ? 0 : next;
+        return next == LAWN_TIME_INFINITY ? clock : next;
     case Target::before:
-        return first - 1;
+        return first - (last != 0 && first != 0);
     case Target::at:
         return first;
     case Target::after:
-        return last == 0 ? 0 : lawn::add_saturating(first, 1);
+        return lawn::add_saturating(first, last != 0);
     case Target::last:
-        return last;
+        return last == 0 ? clock : last;
+    case Target::slot:
+        return lawn::add_saturating(clock, scenario_->width -
+                                               clock % scenario_->width);
+    case Target::wrap:
+        return lawn::add_saturating(clock, 65 * scenario_->width);
     case Target::far:
-        return lawn::add_saturating(state_->clock, scenario_->far);
+        return lawn::add_saturating(clock, scenario_->far);
+    case Target::past:
+        return ago(scenario_->far / 2);
+    case Target::zero:
+        return 0;
+    case Target::sooner:
+        return own - (own != 0);
+    case Target::later:
+        return lawn::add_saturating(own, scenario_->far);
     }
-    return state_->clock;
+    return clock;
+}
+
+// The head of the list that a timer is in.
+const lawn_link_t *World::list_of(const lawn_timer_t *timer) const
+{
+    const lawn_link_t *link = &timer->link;
+    for (;;) {
+        const size_t inside = static_cast<size_t>(
+            reinterpret_cast<const unsigned char *>(link) - arena_);
+        bool is_head = inside < lawn_size;
+        for (const QueueEntry &queue : state_->queues) {
+            is_head |= link == &queue.memory.timers;
+        }
+        if (is_head) {
+            return link;
+        }
+        link = link->next;
+    }
+}
+
+// Of the list, the paused included.
+unsigned World::length_of(unsigned q) const
+{
+    const QueueEntry &queue = state_->queues[q];
+    const lawn_link_t *const head = &queue.memory.timers;
+    unsigned length = 0;
+    for (const lawn_link_t *i = head->next; queue.is_open && i != head;
+         i = i->next) {
+        ++length;
+    }
+    return length;
+}
+
+// Timers that are not where they were before the pass; and alarms that were
+// touched while no timer of their queue was, which counts instead.
+unsigned World::changed() const
+{
+    const auto has_moved = [](const lawn_timer_t &now,
+                              const lawn_timer_t &before) {
+        return lawn::is_linked(&now) != lawn::is_linked(&before) ||
+               (lawn::is_linked(&now) && now.check != before.check);
+    };
+    unsigned count = 0;
+    for (unsigned i = 0; i < state_->timers; ++i) {
+        count += has_moved(entries_[i].timer, before_[i]);
+    }
+    for (unsigned q = 0; q < most_queues; ++q) {
+        count +=
+            length_of(q) == lengths_before_[q] &&
+            has_moved(state_->queues[q].memory.alarm.timer, alarms_before_[q]);
+    }
+    return count;
+}
+
+Place World::place_of(unsigned i) const
+{
+    const Entry &entry = entries_[i];
+    const lawn_timer_t *const timer = &entry.timer;
+    if (!lawn::is_linked(timer)) {
+        return idle;
+    }
+    if (in_drain_ && entry.is_drained) {
+        return drained;
+    }
+    const lawn_link_t *const list = list_of(timer);
+    if (list == &lawn()->due) {
+        return entry.is_deferred ? deferred : due;
+    }
+    const bool is_paused = lawn::is_paused(timer);
+    const lawn_link_t *const first = lawn()->slots[0];
+    if (list < first || list >= first + lawn::class_count * lawn::slot_count) {
+        return is_paused ? queue_paused : queued;
+    }
+    const unsigned c = static_cast<unsigned>(list - first) / lawn::slot_count;
+    if (is_paused) {
+        return paused;
+    }
+    return lawn::slot_of(c, timer->check) == lawn::slot_of(c, timer->deadline)
+               ? filed
+               : rearmed;
 }
 
 void World::note_op(unsigned op, unsigned i)
 {
     if (i < scenario_->actors) {
-        ++reached_.ops[op][lawn::where_is(&entries_[i].timer)];
+        ++reached_.ops[op][place_of(i)];
     }
 }
 
-void World::note(unsigned i)
+void World::note()
 {
-    const lawn_timer_t *const timer = &entries_[i].timer;
-    if (!lawn::is_in_queue(timer)) {
-        return;
+    const lawn::Lawn *const l = lawn();
+    for (unsigned c = 0; c < lawn::class_count; ++c) {
+        for (uint64_t bits = l->filled[c]; bits != 0; bits &= bits - 1) {
+            const lawn_link_t *const slot = &l->slots[c][__builtin_ctzll(bits)];
+            reached_.stale += lawn::list_is_empty(slot);
+            if (!lawn::list_is_empty(slot)) {
+                reached_.late += lawn::timer_of(slot->next)->check !=
+                                 lawn::timer_of(slot->prev)->check;
+            }
+            for (unsigned i = 0; i < scenario_->actors; ++i) {
+                if (is_listed(slot, &entries_[i].timer.link)) {
+                    reached_.classes.set(c);
+                }
+            }
+        }
     }
-    const uint64_t where = lawn::where_is(timer);
-    const unsigned q = lawn::queue_of(timer);
-    ++(lawn::is_single(q) ? reached_.in_single : reached_.in_class)[where];
-    reached_.coarse += lawn()->queues[q].shift != 0;
-    if (!lawn::is_single(q)) {
-        reached_.classes.set(q);
+    reached_.left += l->until != l->seen;
+    reached_.slots_first += l->slots_first;
+    reached_.settled += l->is_settled;
+    for (const QueueEntry &queue : state_->queues) {
+        if (queue.is_open && lawn::is_linked(&queue.memory.alarm.timer)) {
+            const lawn_time_t alarm = queue.memory.alarm.timer.deadline;
+            const bool is_empty = queue.first == nobody;
+            reached_.empty_alarm += is_empty;
+            reached_.early_alarm +=
+                !is_empty && alarm < entries_[queue.first].deadline;
+        }
     }
-    for (unsigned j = 0; where == lawn::native && j < i; ++j) {
-        const lawn_timer_t *const other = &entries_[j].timer;
-        reached_.split += lawn::where_is(other) == lawn::native &&
-                          entries_[j].ttl == entries_[i].ttl &&
-                          lawn::queue_of(other) != q;
+}
+
+void World::on_counted(const lawn_timer_t *timer, void *count)
+{
+    unsigned i = 0;
+    const Entry &entry = current_->entry_of(timer, &i);
+    current_->expect(i < current_->state_->timers && entry.runs,
+                     "lawn_for_each() shows what does not run");
+    ++*static_cast<unsigned *>(count);
+}
+
+const char *World::check()
+{
+    expect(lawn_check(lawn_) == LAWN_OK, "lawn_check() finds it corrupt");
+    unsigned count = 0;
+    lawn_for_each(lawn_, on_counted, &count);
+    expect(count == state_->running, "lawn_for_each() does not show all");
+    return failure_;
+}
+
+// What nobody may look at, and would tell equal states apart.
+void World::forget_remains()
+{
+    lawn::Lawn *const l = lawn();
+    l->pass = nullptr; // of an advance that has ended
+    for (unsigned i = 0; i < state_->timers; ++i) {
+        forget_if_idle(&entries_[i].timer);
     }
+    // The next advance is of no pass before, and no matter of which.
+    l->passes = 0;
+    forget_passes(&l->due);
+    for (QueueEntry &queue : state_->queues) {
+        forget_if_idle(&queue.memory.alarm.timer);
+        if (queue.is_open) {
+            forget_passes(&queue.memory.timers);
+        }
+    }
+}
+
+// What holds after every operation.
+void World::compare()
+{
+    const lawn_time_t next = lawn_next(lawn_);
+    expect(lawn_count(lawn_) == state_->running, "lawn_count() is wrong");
+    expect(lawn_now(lawn_) == state_->seen, "lawn_now() is wrong");
+    expect(next <= earliest(), "lawn_next() is after the earliest deadline");
+    expect(state_->running != 0 || next == LAWN_TIME_INFINITY,
+           "nothing runs, but lawn_next() is not never");
+    for (unsigned i = 0; i < state_->timers; ++i) {
+        const Entry &entry = entries_[i];
+        expect(lawn_timer_is_active(&entry.timer) == entry.runs,
+               "lawn_timer_is_active() is wrong");
+        expect(lawn_timer_deadline(&entry.timer) == entry.deadline,
+               "lawn_timer_deadline() is wrong");
+    }
+    for (unsigned q = 0; q < most_queues; ++q) {
+        const QueueEntry &queue = state_->queues[q];
+        if (queue.is_open) {
+            expect(lawn_queue_count(&queue.memory) == queue.running,
+                   "lawn_queue_count() is wrong");
+            expect(lawn_queue_ttl(&queue.memory) == scenario_->queues[q],
+                   "lawn_queue_ttl() is wrong");
+        }
+    }
+    for (unsigned event = 0; scenario_->observed && event < 5; ++event) {
+        expect(told_[event] == calls_[event], "an observer is not told");
+    }
+    for (unsigned event = 0; event < 5; ++event) {
+        told_[event] = calls_[event] = 0;
+    }
+    forget_remains();
+    note();
 }
 
 } // namespace exhaustive

@@ -31,7 +31,7 @@ protected:
         ucs_timerq_cleanup(&queue_);
     }
 
-    // The ids, in the order of their expiry.
+    // The ids, in any order.
     std::vector<int> expired(ucs_time_t now)
     {
         std::vector<int> ids;
@@ -95,6 +95,33 @@ TEST_F(UcsQueue, IntervalsOfNothingAndForever)
     ucs_timerq_add(&queue_, 2, UCS_TIME_INFINITY);
     EXPECT_EQ(expired(start + 2), Ids{2});
     EXPECT_EQ(expired(UCS_TIME_INFINITY - 1), Ids{});
+    EXPECT_EQ(expired(UCS_TIME_INFINITY), Ids{});
+    ucs_timerq_remove(&queue_, 2);
+    EXPECT_EQ(expired(UCS_TIME_INFINITY), Ids{});
+}
+
+// Timers that are only moved on the way to their time do not end the loop.
+TEST_F(UcsQueue, FiresAllThatIsDue)
+{
+    constexpr int count = 300;
+    constexpr auto interval_of = [](int id) {
+        return static_cast<ucs_time_t>(id * 7 + 1);
+    };
+    for (int id = 0; id < count; ++id) {
+        ucs_timerq_add(&queue_, id, interval_of(id));
+    }
+    ASSERT_EQ(expired(start).size(), static_cast<size_t>(count));
+    for (ucs_time_t t = 1; t <= 5000; ++t) {
+        Ids due;
+        for (int id = 0; id < count; ++id) {
+            if (t % interval_of(id) == 0) {
+                due.push_back(id);
+            }
+        }
+        Ids ids = expired(start + t);
+        std::sort(ids.begin(), ids.end());
+        ASSERT_EQ(ids, due) << t;
+    }
 }
 
 TEST_F(UcsQueue, TheLoopMayRemoveAndAdd)

@@ -2,7 +2,8 @@
 //
 // UCX's timer wheel as lawn/ucs_compat.h makes it, by its names in UCX and on
 // virtual time: what it has in common with UCX's, and what it does where that
-// is wrong. ucs_compat_original_test.cc has the two side by side.
+// is wrong. ucs_compat_original_test.cc has the two side by side. What is
+// allocated is counted: the program is linked with --wrap.
 
 #define LAWN_UCS_COMPAT
 #include <lawn/ucs_compat.h>
@@ -15,6 +16,32 @@
 #include <functional>
 #include <memory>
 #include <vector>
+
+namespace
+{
+
+size_t allocated; // since it was set to 0; in bytes
+
+} // namespace
+
+extern "C" {
+
+void *__real_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    allocated += size;
+    return __real_malloc(size);
+}
+
+void *__real_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    allocated += count * size;
+    return __real_calloc(count, size);
+}
+}
 
 namespace
 {
@@ -86,6 +113,31 @@ protected:
 
     ucs_twheel_t wheel_ = {};
 };
+
+TEST(UcsMemory, IsThatOfALawn)
+{
+    constexpr size_t most = 24 * 1024;
+    ucs_twheel_t wheel;
+    allocated = 0;
+    ASSERT_EQ(ucs_twheel_init(&wheel, resolution, start), UCS_OK);
+    EXPECT_GT(allocated, 0U);
+    EXPECT_LE(allocated + sizeof wheel, most);
+    allocated = 0;
+    ucs_wtimer_t timers[1000];
+    for (ucs_time_t i = 0; i < 1000; ++i) {
+        ucs_wtimer_init(&timers[i], [](ucs_wtimer_t *) {});
+        ucs_wtimer_add(&wheel, &timers[i], i * i * resolution);
+    }
+    ucs_twheel_sweep(&wheel, start + 500 * 500 * resolution);
+    ucs_twheel_cleanup(&wheel);
+    EXPECT_EQ(allocated, 0U);
+
+    ucs_timer_queue_t queue;
+    ASSERT_EQ(ucs_timerq_init(&queue), UCS_OK);
+    EXPECT_GT(allocated, 0U);
+    EXPECT_LE(allocated + sizeof queue, most);
+    ucs_timerq_cleanup(&queue);
+}
 
 TEST_F(UcsWheel, BeginsEmptyAtTheTimeGiven)
 {

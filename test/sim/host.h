@@ -125,8 +125,16 @@ private:
     void catch_up(Nsec at);
     void after_absence(Nsec at);
     void progress(Nsec at, lawn_time_t covered);
-    void check_pass(unsigned work, bool must_fire);
+    lawn_time_t go_on(Nsec at);
+    void check_pass(unsigned touched, bool is_woken);
     void plan(Nsec at);
+    bool check_sleep();
+    // On the engine's time, as far as the clock has gone back until now.
+    lawn_time_t time_at(Nsec at) const
+    {
+        return clock_.read(at) + offset_;
+    }
+
     size_t waiting() const
     {
         return queue_.size() - taken_;
@@ -145,14 +153,17 @@ private:
     uint32_t boots_ = 0;
     Clock clock_;
     lawn_time_t reading_ = 0;
+    lawn_time_t offset_ = 0; // by which the clock has gone back
+    uint64_t steps_ = 0;     // times that it has
     lawn_time_t stall_at_ = LAWN_TIME_INFINITY;
     Pass pass_ = {};
     unsigned polls_ = 0;  // of the source, in this pass
     unsigned polled_ = 0; // what they did
     unsigned fired_ = 0;  // timers, in this pass
     bool is_full_ = false;
-    bool is_before_ = false;  // what has come comes after this pass
-    bool is_settled_ = false; // asleep until its next deadline exactly
+    bool is_before_ = false; // what has come comes after this pass
+    bool is_asleep_ = false;
+    bool is_settled_ = false; // and until its next deadline exactly
     Nsec &wake_;              // when the host has something to do by itself
 
     std::vector<Packet> queue_;

@@ -65,10 +65,11 @@ struct Counters {
     uint64_t stalled_passes;
     uint64_t full_passes;
     uint64_t fired;
-    uint64_t most_fired; // in one pass
-    uint64_t overflows;  // packets for which a stalled host had no room
-    uint64_t stale;      // packets for an incarnation that is gone
-    uint64_t received;   // all others
+    uint64_t moved;        // timers that were looked at and did not fire
+    uint64_t most_touched; // in one pass
+    uint64_t overflows;    // packets for which a stalled host had no room
+    uint64_t stale;        // packets for an incarnation that is gone
+    uint64_t received;     // all others
     uint64_t opened;
     // Ends whose peer is gone: all of them, those that found it out, and those
     // that went themselves before. The worst share of the bound, in percent.

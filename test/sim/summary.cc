@@ -77,10 +77,10 @@ void print_summary(const Shared &shared, Nsec lived)
            c.messages, c.delivered, c.retransmissions, c.spurious,
            c.most_retransmissions, c.probes);
     printf("passes: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " full, %" PRIu64
-           " idle; timers: %" PRIu64 " expired, at most %" PRIu64
-           " in a pass (budget %u)\n",
+           " idle; timers: %" PRIu64 " expired, %" PRIu64
+           " moved, at most %" PRIu64 " touched in a pass (budget %u)\n",
            c.passes, c.stalled_passes, c.full_passes, c.idle_passes, c.fired,
-           c.most_fired, s.budget);
+           c.moved, c.most_touched, s.budget);
     print_deaths(c);
     printf("digest: %016" PRIx64 "\n", shared.checker.digest());
 }

@@ -183,11 +183,14 @@ void World::check_end()
                                   counters.orphans, counters.found,
                                   counters.moot);
     }
-    // Each start and re-arm may be looked at before it is due, but not often.
-    if (counters.idle_passes > 2 * (counters.received + counters.fired)) {
+    // Each start and re-arm may be looked at before it is due, but not often,
+    // and nearly never may there be nothing to be looked at any more.
+    const uint64_t starts = counters.received + counters.fired;
+    if (counters.idle_passes > starts / 50 || counters.moved > 4 * starts) {
         shared_.checker.violation(now_, no_end,
-                                  "%" PRIu64 " passes for nothing",
-                                  counters.idle_passes);
+                                  "%" PRIu64 " passes for nothing, %" PRIu64
+                                  " timers moved",
+                                  counters.idle_passes, counters.moved);
     }
     if (counters.delivered < shared_.scenario.connections) {
         shared_.checker.violation(now_, no_end,

@@ -68,6 +68,12 @@ TEST(Allocation, TimersTakeNone)
 {
     lawn_t *lawn = nullptr;
     ASSERT_EQ(lawn_create(nullptr, &lawn), LAWN_OK);
+    lawn_queue_t *queues[4] = {};
+    for (lawn_queue_t *&queue : queues) {
+        const lawn_time_t ttl =
+            1000 * static_cast<lawn_time_t>(&queue - queues);
+        ASSERT_EQ(lawn_queue_create(lawn, ttl, &queue), LAWN_OK);
+    }
     std::vector<lawn_timer_t> timers(1000);
     for (lawn_timer_t &timer : timers) {
         lawn_timer_init(&timer, nullptr);
@@ -77,7 +83,7 @@ TEST(Allocation, TimersTakeNone)
     calls = 0;
     for (int i = 0; i < 100'000; ++i) {
         lawn_timer_t *const timer = &timers[random() % timers.size()];
-        switch (random() % 8) {
+        switch (random() % 12) {
         case 0:
             lawn_timer_stop(lawn, timer);
             break;
@@ -87,6 +93,16 @@ TEST(Allocation, TimersTakeNone)
         case 2:
             now += random() % 100'000;
             lawn_advance(lawn, now, 1 + random() % 64);
+            break;
+        case 3:
+            lawn_settle(lawn, random() % 64);
+            break;
+        case 4:
+        case 5:
+            lawn_queue_start(queues[random() % 4], timer, now);
+            break;
+        case 6:
+            lawn_timer_start_at(lawn, timer, now, now + random() % 1000);
             break;
         default:
             lawn_timer_start(lawn, timer, now, random() >> (random() % 64));

@@ -3,7 +3,7 @@
 // lawn_check() judges most other tests, so it is judged here: each invariant is
 // broken in a lawn that is whole otherwise, is found broken, and is mended.
 
-#include "timer/lawn_impl.h"
+#include "timer/queue.h"
 
 #include <gtest/gtest.h>
 
@@ -37,47 +37,32 @@ protected:
         lawn_timer_start(handle_, &timers_[i], now, after);
     }
 
-    // Natives, strays and paused timers in one queue, which has no other.
-    Queue *fill_queue()
+    lawn_queue_t *create_queue(lawn_time_t after)
+    {
+        lawn_queue_t *queue = nullptr;
+        EXPECT_EQ(lawn_queue_create(handle_, after, &queue), LAWN_OK);
+        return queue;
+    }
+
+    // Natives, re-armed and paused timers in one slot.
+    lawn_link_t *fill_slot()
     {
         for (size_t i = 0; i < 5; ++i) {
-            start(i, i, ttl);
+            start(i, 0, ttl);
         }
-        start(1, 5, ttl);
+        start(1, 0, 2 * ttl);
         lawn_timer_pause(handle_, &timers_[2]);
-        return &lawn_->queues[queue_of(&timers_[0])];
+        const unsigned c = class_of(ttl);
+        lawn_link_t *const slot =
+            &lawn_->slots[c][slot_of(c, ttl) % slot_count];
+        EXPECT_EQ(slot->next, &timers_[0].link);
+        EXPECT_EQ(slot->prev, &timers_[4].link);
+        return slot;
     }
 
-    // With timers in the tree alone.
-    void fill_tree(size_t count)
+    void expect_corrupt()
     {
-        for (size_t i = 0; i < count; ++i) {
-            start(i, 0, 100);
-            start(i, 0, 1000 + i);
-        }
-        lawn_advance(handle_, 200, 0);
-        ASSERT_EQ(lawn_->near.count(), count);
-    }
-
-    void check_waiting()
-    {
-        lawn_timer_t *const deferred = &timers_[498];
-        ASSERT_EQ(where_is(deferred), listed);
-        lawn_link_t *const none = nullptr;
-        expect_found(&deferred->place, deferred->place ^ listed ^ near);
-        expect_found(&deferred->link.prev, none);
-        unsigned dated_timers = 0;
-        for (size_t i = 0; i < 400; ++i) {
-            lawn_timer_t *const timer = &timers_[i];
-            if (where_is(timer) == dated && ++dated_timers % 16 == 0) {
-                expect_found(&timer->place, timer->place ^ dated ^ near);
-                expect_found(&timer->link.prev, none);
-                // Another day.
-                expect_found(&timer->deadline, lawn_time_t{0});
-                expect_found(&timer->deadline, LAWN_TIME_INFINITY);
-            }
-        }
-        EXPECT_GT(dated_timers, 32U);
+        EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT);
     }
 
     template <typename Value> void expect_found(Value *value, Value wrong)
@@ -86,137 +71,231 @@ protected:
         ASSERT_NE(right, wrong);
         ASSERT_EQ(lawn_check(handle_), LAWN_OK);
         *value = wrong;
-        EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT);
+        expect_corrupt();
         *value = right;
         EXPECT_EQ(lawn_check(handle_), LAWN_OK);
     }
 
+    // Of a list whose head is `head`, with the timers from `first` on in it.
+    void expect_links_found(lawn_link_t *head, lawn_link_t *link)
+    {
+        lawn_link_t *const none = nullptr;
+        for (lawn_link_t *const i : {head, link}) {
+            expect_found(&i->next, none);
+            expect_found(&i->prev, none);
+            expect_found(&i->prev, i->next); // does not lead back
+            expect_found(&i->next, i->next->next);
+        }
+    }
+
     lawn_t *handle_ = nullptr;
     Lawn *lawn_ = nullptr;
-    std::vector<lawn_timer_t> timers_ = std::vector<lawn_timer_t>(500);
+    std::vector<lawn_timer_t> timers_ = std::vector<lawn_timer_t>(10);
 };
 
-TEST_F(Check, LinksOfAQueue)
+TEST_F(Check, NoLawn)
 {
-    Queue *const queue = fill_queue();
-    lawn_link_t *const link = &timers_[3].link;
+    EXPECT_EQ(lawn_check(nullptr), LAWN_ERR_CORRUPT);
+}
+
+TEST_F(Check, LinksOfASlot)
+{
+    lawn_link_t *const slot = fill_slot();
+    expect_links_found(slot, &timers_[3].link);
+    lawn_link_t *const empty = &lawn_->slots[20][63];
     lawn_link_t *const none = nullptr;
-    for (lawn_link_t *const i : {&queue->head, link}) {
-        expect_found(&i->next, none);
-        expect_found(&i->prev, none);
-        expect_found(&i->prev, i->next); // does not lead back
-        expect_found(&i->next, &i->next->next[0].next[0]);
+    expect_found(&empty->next, none);
+    expect_found(&empty->prev, none);
+}
+
+TEST_F(Check, BitsOfASlot)
+{
+    fill_slot();
+    const unsigned c = class_of(ttl);
+    expect_found(&lawn_->filled[c], uint64_t{0});
+    expect_found(&lawn_->filled[c], ~bit_of(slot_of(c, ttl)));
+    expect_found(&lawn_->occupied, uint64_t{0});
+    expect_found(&lawn_->occupied, ~(uint64_t{1} << c));
+    // Bits may stand for empty slots and classes.
+    for (uint64_t &filled : lawn_->filled) {
+        filled = ~uint64_t{0};
     }
+    lawn_->occupied = (uint64_t{1} << class_count) - 1;
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+}
+
+TEST_F(Check, TimersOfASlot)
+{
+    fill_slot();
+    const unsigned c = class_of(ttl);
+    const lawn_time_t width = lawn_time_t{1} << shift_of(c);
+    for (lawn_timer_t *const timer : {&timers_[0], &timers_[1], &timers_[2]}) {
+        const lawn_time_t check = timer->check;
+        expect_found(&timer->check, check + 1); // no begin of a slot
+        expect_found(&timer->check, check - 1);
+        expect_found(&timer->check, check + width); // of another slot
+        expect_found(&timer->check, check - width);
+        expect_found(&timer->check, LAWN_TIME_INFINITY);
+        expect_found(&timer->check, lawn_time_t{0}); // seen already
+        expect_found(&timer->deadline, check - 1);   // before the check
+    }
+    // The next one of the circle, in front of this one's.
+    expect_found(&timers_[1].check, timers_[1].check + slot_count * width);
+    // A paused timer that is said to run, and the reverse.
+    expect_found(&timers_[2].deadline, ttl);
+    expect_found(&timers_[1].deadline, LAWN_TIME_INFINITY);
+}
+
+// A slot that is late, with timers behind that are a circle later.
+TEST_F(Check, OrderOfASlot)
+{
+    fill_slot();
+    const unsigned c = class_of(ttl);
+    const lawn_time_t width = lawn_time_t{1} << shift_of(c);
+    const lawn_time_t circle = slot_count * width;
+    start(5, circle, ttl); // sees a time that no advance has seen
+    ASSERT_EQ(timers_[5].check, timers_[0].check + circle);
+    ASSERT_EQ(timers_[5].link.prev, &timers_[4].link);
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+    std::swap(timers_[5].check, timers_[1].check); // whose deadline allows it
+    timers_[1].deadline += circle;
+    expect_corrupt();
+    std::swap(timers_[5].check, timers_[1].check);
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+}
+
+TEST_F(Check, CountsAndTimes)
+{
+    fill_slot();
+    for (const size_t wrong : {0, 3, 5}) {
+        expect_found(&lawn_->running, wrong);
+    }
+    const lawn_time_t check = timers_[0].check;
+    expect_found(&lawn_->next, lawn_time_t{0});
+    expect_found(&lawn_->next, LAWN_TIME_INFINITY);
+    expect_found(&lawn_->wake, check + 1);
+    for (const lawn_time_t late : {check + 1, LAWN_TIME_INFINITY}) {
+        set_wake(lawn_, late); // both
+        expect_corrupt();
+    }
+    set_wake(lawn_, check);
+    expect_found(&lawn_->limit, lawn_time_t{0});
+    expect_found(&lawn_->limit, open_limit + 1);
+    lawn_->seen = lawn_->until = check; // it has been seen, and is there
+    expect_corrupt();
+    lawn_->seen = lawn_->until = 0;
+    lawn_->seen = 1;
+    expect_corrupt();
+    lawn_->seen = 0;
+}
+
+TEST_F(Check, WhatASettledLawnWakesFor)
+{
+    fill_slot();
+    ASSERT_TRUE(lawn_settle(handle_, 0));
+    ASSERT_EQ(lawn_->wake, ttl);
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+    set_wake(lawn_, ttl + 1);
+    expect_corrupt();
+    set_wake(lawn_, ttl);
+    expect_found(&lawn_->limit, open_limit); // an inline start would be missed
+    expect_found(&lawn_->is_settled, false);
+}
+
+TEST_F(Check, WhatIsDueAtOnce)
+{
+    start(0, 100, 0);
+    start(1, 100, 0);
+    start(2, 100, 0);
+    lawn_timer_pause(handle_, &timers_[1]);
+    expect_links_found(&lawn_->due, &timers_[1].link);
+    expect_found(&timers_[0].check, open_limit - 1); // inline starts would move
+    expect_found(&timers_[0].check, lawn_time_t{100});
+    expect_found(&timers_[0].deadline, lawn_time_t{101}); // is not due
+    expect_found(&timers_[0].deadline, LAWN_TIME_INFINITY);
+    set_wake(lawn_, 101);
+    expect_corrupt();
+    set_wake(lawn_, 100);
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+}
+
+TEST_F(Check, ObserversAndPasses)
+{
+    fill_slot();
+    Observer observer = {[](Observer *, Event, const lawn_timer_t *,
+                            lawn_time_t, lawn_time_t) {}};
+    observe(handle_, &observer);
+    expect_found(&lawn_->limit, open_limit);
+    expect_found(&lawn_->next, lawn_->wake);
+    void *const none = nullptr;
+    expect_found(&lawn_->observer, none);
+    observe(handle_, nullptr);
+    expect_found(&lawn_->busy, true); // the limit is open
+}
+
+// Also while a pass runs, which closes the limit.
+TEST_F(Check, InAPass)
+{
+    static std::function<void()> in_pass;
+    bool has_checked = false;
+    lawn_link_t *const slot = fill_slot();
+    in_pass = [&] {
+        has_checked = true;
+        expect_found(&lawn_->limit, open_limit);
+        expect_found(&lawn_->running, size_t{1});
+        expect_found(&lawn_->filled[class_of(ttl)], uint64_t{0});
+        expect_links_found(slot, &timers_[3].link);
+        start(7, 10, 0); // not for this pass
+        start(8, 10, 0);
+        expect_links_found(&lawn_->due, &timers_[7].link);
+    };
+    lawn_timer_init(&timers_[6],
+                    [](lawn_timer_t *, lawn_time_t) { in_pass(); });
+    start(6, 0, 10);
+    EXPECT_EQ(lawn_advance(handle_, 10, 0), 1U);
+    EXPECT_TRUE(has_checked);
 }
 
 TEST_F(Check, TimersOfAQueue)
 {
-    Queue *const queue = fill_queue();
-    for (lawn_timer_t *const timer : {&timers_[0], &timers_[1], &timers_[2]}) {
-        const uint64_t place = timer->place;
-        expect_found(&timer->place, place - where_is(timer) + near);
-        expect_found(&timer->place, place - where_is(timer) + idle);
-        expect_found(&timer->place, place ^ 1U << queue_shift); // its queue
-        // Later than the next one's, or than its own deadline.
-        expect_found(&timer->place, place + (uint64_t{1} << check_shift) * ttl);
-        expect_found(&timer->place, place - (uint64_t{1} << check_shift) * ttl);
-        expect_found(&timer->deadline, lawn_time_t{5});
+    lawn_queue_t *const queue = create_queue(ttl);
+    for (size_t i = 0; i < 5; ++i) {
+        lawn_queue_start(queue, &timers_[i], i);
     }
-    expect_found(&queue->strays, size_t{0});
-    // A paused timer that is said to run, and the reverse.
-    expect_found(&timers_[2].place, timers_[2].place ^ paused ^ stray);
-    expect_found(&timers_[1].place, timers_[1].place ^ paused ^ stray);
+    lawn_timer_pause(handle_, &timers_[2]);
+    expect_links_found(&queue->timers, &timers_[3].link);
+    expect_found(&timers_[1].check, open_limit - 1);
+    expect_found(&timers_[1].check, lawn_time_t{1});
+    expect_found(&timers_[3].deadline, lawn_time_t{ttl}); // before the last
+    expect_found(&timers_[0].deadline, lawn_time_t{ttl + 2});
+    expect_found(&timers_[2].deadline, lawn_time_t{ttl + 2}); // runs
+    expect_found(&timers_[3].deadline, LAWN_TIME_INFINITY);
+    expect_found(&queue->lawn, static_cast<lawn_t *>(nullptr));
 }
 
-TEST_F(Check, Bounds)
+TEST_F(Check, AlarmsOfQueues)
 {
-    const unsigned q = static_cast<unsigned>(fill_queue() - &lawn_->queues[0]);
-    for (auto *const bounds : {&lawn_->bounds, &lawn_->stray_bounds}) {
-        const lawn_time_t right = bounds->get(q);
-        ASSERT_NE(right, LAWN_TIME_INFINITY);
-        bounds->set(q, right + ttl); // later than a check
-        EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT);
-        bounds->set(q, right);
-        EXPECT_EQ(lawn_check(handle_), LAWN_OK);
-        // A tournament whose matches were not played: any of its words.
-        auto *const words = reinterpret_cast<uint64_t *>(bounds);
-        for (const unsigned i : {1U, 2U, bounds_leaves / 2, bounds_leaves - 1,
-                                 bounds_leaves, bounds_leaves + 1}) {
-            const uint64_t word = words[i];
-            words[i] = word == 0 ? 1 : 0;
-            EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT) << i;
-            words[i] = word;
-        }
-        auto *const winners =
-            reinterpret_cast<uint16_t *>(words + 2 * bounds_leaves);
-        expect_found(&winners[1], static_cast<uint16_t>(q ^ 1));
-    }
-    // Earlier than that of all timers.
-    const lawn_time_t strays = lawn_->stray_bounds.get(q);
-    lawn_->stray_bounds.set(q, lawn_->bounds.get(q) - 1);
-    EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT);
-    lawn_->stray_bounds.set(q, strays);
-}
-
-TEST_F(Check, CountsAndNext)
-{
-    fill_queue();
-    expect_found(&lawn_->running, size_t{5});
-    expect_found(&lawn_->next, LAWN_TIME_INFINITY);
-    lawn_drain(handle_, nullptr);
-    fill_tree(10);
-    expect_found(&lawn_->running, size_t{11});
-    expect_found(&lawn_->next, LAWN_TIME_INFINITY);
-}
-
-TEST_F(Check, Tree)
-{
-    fill_tree(10);
-    lawn_timer_t *const first = lawn_->near.first();
-    expect_found(&first->deadline, lawn_time_t{5000}); // not the first
-    // The last one, a leaf or not, fires before all others.
-    expect_found(&timers_[9].deadline, lawn_time_t{500});
-    // Subtrees that are lost, and ones in the wrong order.
-    unsigned inner = 0;
-    for (size_t i = 0; i < 10; ++i) {
-        lawn_link_t *const link = &timers_[i].link;
-        lawn_link_t *const none = nullptr;
-        if (link->next) {
-            expect_found(&link->next, none);
-        }
-        if (link->prev) {
-            expect_found(&link->prev, none);
-        }
-        if (link->next && link->prev) {
-            ++inner;
-            std::swap(link->next, link->prev);
-            EXPECT_EQ(lawn_check(handle_), LAWN_ERR_CORRUPT);
-            std::swap(link->next, link->prev);
-        }
-    }
-    EXPECT_GT(inner, 0U);
-}
-
-// In a pass that has a calendar and timers that wait for its end.
-TEST_F(Check, WhatWaitsInAPass)
-{
-    static std::function<void(lawn_time_t)> in_pass;
-    bool has_checked = false;
-    in_pass = [&](lawn_time_t now) {
-        start(498, now, 0);
-        check_waiting();
-        has_checked = true;
-    };
-    lawn_timer_init(&timers_[499],
-                    [](lawn_timer_t *, lawn_time_t now) { in_pass(now); });
-    for (size_t i = 0; i < 400; ++i) {
-        start(i, 0, 100);
-        start(i, 1, ttl + i * 1000);
-    }
-    start(499, 0, 100);
-    start(499, 1, ttl + 50'500); // among the first
-    EXPECT_EQ(lawn_advance(handle_, 2 * ttl, 0), 401U);
-    EXPECT_TRUE(has_checked);
+    lawn_queue_t *const queues[] = {create_queue(ttl), create_queue(2 * ttl)};
+    Queue *const queue = static_cast<Queue *>(queues[0]);
+    lawn_queue_start(queue, &timers_[0], 5);
+    lawn_queue_start(queue, &timers_[1], 6);
+    lawn_timer_t *const alarm = &queue->alarm.timer;
+    ASSERT_EQ(alarm->deadline, ttl + 5);
+    expect_found(&alarm->deadline, lawn_time_t{ttl + 6});
+    const lawn_expired_fn_t expired = nullptr;
+    expect_found(&alarm->expired, expired);
+    Queue *const none = nullptr;
+    expect_found(&queue->prev, none);
+    expect_found(&lawn_->queues->prev, queue);
+    // One that was lost: nobody would look at the queue.
+    list_remove(&alarm->link);
+    alarm->link.next = nullptr;
+    expect_corrupt();
+    file(lawn_, alarm);
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
+    // An early one does no harm.
+    EXPECT_TRUE(lawn_timer_stop(handle_, &timers_[0]));
+    EXPECT_EQ(lawn_check(handle_), LAWN_OK);
 }
 
 } // namespace

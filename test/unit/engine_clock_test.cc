@@ -4,6 +4,7 @@
 // on each processor.
 
 #include "engine_fixture.h"
+#include "engine_kernel.h"
 
 #include <cstdlib>
 #include <random>
@@ -40,24 +41,156 @@ TEST_F(Engine, AClockThatStandsStillIsNoStall)
     EXPECT_EQ(pass_at(now_ + 1), "t");
 }
 
-TEST_F(Engine, AClockThatGoesBackNeitherFiresNorStalls)
+// As where two processors differ: it is waited for, and however often it
+// happens, the time goes no faster.
+TEST_F(Engine, AClockThatGoesBackALittleIsWaitedFor)
 {
     start_timer(sec);
     pass_at(start + sec - 1);
     const uint64_t stalls = stats().stalls;
-    // To the beginning of time, and slowly up again.
-    for (const lawn_time_t now : {lawn_time_t{0}, lawn_time_t{1}, start - sec,
-                                  start, start + sec - 1}) {
-        EXPECT_EQ(pass_at(now), "");
-        EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
-        EXPECT_EQ(lawn_engine_now(engine_), start + sec - 1);
+    for (int i = 0; i < 1000; ++i) {
+        for (const lawn_time_t back : {lawn_time_t{1}, msec / 2, msec}) {
+            EXPECT_EQ(pass_at(start + sec - 1 - back), "");
+            EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+            EXPECT_EQ(lawn_engine_now(engine_), start + sec - 1);
+        }
+        EXPECT_EQ(pass_at(start + sec - 1), "");
     }
     EXPECT_EQ(stats().stalls, stalls);
+    EXPECT_EQ(stats().clock_steps, 0U);
     EXPECT_EQ(pass_at(start + sec), "t");
-    // A timer that is started meanwhile counts from the latest time.
-    now_ = 0;
+    // A timer that is started meanwhile counts from the latest pass.
+    now_ = start + sec - msec;
     start_timer(5);
     EXPECT_EQ(lawn_timer_deadline(&timers_.back().timer), start + sec + 5);
+}
+
+TEST_F(Engine, AStepBackLeavesTimersWhatRemained)
+{
+    now_ = 2000 * sec;
+    pass();
+    start_timer(10 * msec);
+    EXPECT_EQ(pass_at(now_ + 4 * msec), "");
+    EXPECT_EQ(pass_at(now_ - 1000 * sec), "");
+    EXPECT_EQ(lawn_engine_now(engine_), 2000 * sec + 4 * msec);
+    EXPECT_EQ(pass_at(now_ + 6 * msec - 1), "");
+    EXPECT_EQ(pass_at(now_ + 1), "t");
+    EXPECT_EQ(lawn_engine_now(engine_), 2000 * sec + 10 * msec);
+    EXPECT_EQ(lawn_engine_time(engine_), 2000 * sec + 10 * msec);
+    EXPECT_EQ(stats().clock_steps, 1U);
+    EXPECT_EQ(stats().worst_step, 1000 * sec);
+    EXPECT_EQ(stats().stalls, 0U);
+    // Again, by the least that is a step, and to the beginning.
+    start_timer(10 * msec);
+    EXPECT_EQ(pass_at(now_ - msec - 1), "");
+    EXPECT_EQ(stats().worst_step, 1000 * sec);
+    EXPECT_EQ(pass_at(0), "");
+    EXPECT_EQ(stats().clock_steps, 3U);
+    EXPECT_EQ(stats().worst_step, 1000 * sec + 10 * msec - msec - 1);
+    EXPECT_EQ(pass_at(10 * msec - 1), "");
+    EXPECT_EQ(pass_at(10 * msec), "t");
+    // And forward: the time has passed.
+    start_timer(sec);
+    EXPECT_EQ(pass_at(now_ + sec), "t");
+    EXPECT_EQ(stats().stalls, 1U);
+}
+
+// Where the sum with the offset has no room, time does not go back either.
+TEST_F(Engine, AStepBackFromFarOnLeavesAnOrder)
+{
+    constexpr lawn_time_t far = UINT64_MAX - 5 * sec;
+    pass_at(far);
+    start_timer(sec);
+    pass_at(10);
+    EXPECT_EQ(lawn_engine_now(engine_), far);
+    EXPECT_EQ(pass_at(far), "");
+    EXPECT_EQ(lawn_engine_now(engine_), far);
+    EXPECT_EQ(pass_at(far + sec - 1), "");
+    EXPECT_EQ(pass_at(far + sec), "t");
+}
+
+// Whoever reads the clock first finds it.
+TEST_F(Engine, AStepBackIsFoundByEveryReading)
+{
+    const std::function<void()> readings[] = {
+        [this] {
+            start_timer(5 * msec);
+            EXPECT_EQ(lawn_timer_deadline(&timers_.back().timer),
+                      lawn_engine_now(engine_) + 5 * msec);
+        },
+        [this] {
+            EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+            EXPECT_LE(kernel.set_to, 10 * msec + 1);
+            EXPECT_GE(kernel.set_to, 10 * msec);
+        },
+        [this] { EXPECT_EQ(lawn_engine_wait(engine_, 5), LAWN_ERR_TIMED_OUT); },
+    };
+    for (const std::function<void()> &reading : readings) {
+        now_ = 2000 * sec;
+        create();
+        start_timer(10 * msec);
+        now_ -= 1000 * sec;
+        reading();
+        EXPECT_EQ(stats().clock_steps, 1U);
+        now_ += 10 * msec - 1;
+        pass();
+        EXPECT_TRUE(lawn_timer_is_active(&(timers_.end() - 1)->timer) ||
+                    lawn_timer_is_active(&(timers_.end() - 2)->timer));
+        EXPECT_EQ(pass_at(now_ + 1), "t");
+        EXPECT_EQ(stats().clock_steps, 1U);
+        lawn_drain(lawn_engine_lawn(engine_), nullptr);
+        timers_.clear();
+    }
+}
+
+TEST_F(Engine, TimeIsTheClocksAndNotBeforeThePass)
+{
+    pass();
+    now_ = start + 5;
+    EXPECT_EQ(lawn_engine_time(engine_), start + 5);
+    EXPECT_EQ(lawn_engine_now(engine_), start);
+    // Back by little or much, which the next pass finds, not this.
+    for (const lawn_time_t back : {lawn_time_t{1}, sec}) {
+        now_ = start - back;
+        EXPECT_EQ(lawn_engine_time(engine_), start);
+        EXPECT_EQ(stats().clock_steps, 0U);
+    }
+    pass();
+    now_ += 7;
+    EXPECT_EQ(lawn_engine_time(engine_), start + 7);
+    EXPECT_EQ(stats().clock_steps, 1U);
+}
+
+// As if a thread were held up between reading the clock and adding the offset,
+// while the engine finds that the clock has gone back.
+TEST(EngineClock, TimeIsNotOfTwoReadings)
+{
+    struct World {
+        lawn_time_t now = 5000 * sec;
+        lawn_engine_t *engine = nullptr;
+        bool is_held_up = false;
+    } world;
+    lawn_engine_params_t params = {};
+    params.ticks_per_sec = 1e9;
+    params.clock_arg = &world;
+    params.clock = [](void *arg) {
+        World *const own = static_cast<World *>(arg);
+        const lawn_time_t now = own->now;
+        if (own->is_held_up) {
+            own->is_held_up = false;
+            own->now -= 1000 * sec;
+            lawn_engine_progress(own->engine);
+        }
+        return now;
+    };
+    ASSERT_EQ(lawn_engine_create(&params, &world.engine), LAWN_OK);
+    lawn_engine_progress(world.engine);
+    world.is_held_up = true;
+    EXPECT_EQ(lawn_engine_time(world.engine), 5000 * sec);
+    lawn_engine_stats_t stats;
+    lawn_engine_query(world.engine, &stats);
+    EXPECT_EQ(stats.clock_steps, 1U);
+    lawn_engine_destroy(world.engine);
 }
 
 // Two processors whose counters differ, by an offset and in their rates, and a
@@ -130,6 +263,7 @@ public:
         lawn_engine_stats_t stats;
         lawn_engine_query(engine_, &stats);
         EXPECT_EQ(stats.stalls, 0U);
+        EXPECT_EQ(stats.clock_steps, 0U);
         EXPECT_GT(fired_, passes / 100);
     }
 

@@ -2,13 +2,17 @@
 //
 // A kernel that refuses: each system call that sleeping makes, by turns.
 // (Linked with --wrap.) The call says so, with errno, nothing is left open, and
-// the next one does as if nothing had been.
+// the next one does as if nothing had been. Other tests see through
+// engine_kernel.h what was called.
 
 #include "engine_fixture.h"
+#include "engine_kernel.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+
+lawn_test::Kernel lawn_test::kernel;
 
 namespace
 {
@@ -45,11 +49,18 @@ int __wrap_epoll_create1(int flags)
 
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, epoll_event *event)
 {
-    return is_refused() ? -1 : __real_epoll_ctl(epoll_fd, op, fd, event);
+    // One that changes nothing asks what a descriptor is; where the kernel says
+    // no, it is not the engine's.
+    return op != EPOLL_CTL_MOD && is_refused()
+               ? -1
+               : __real_epoll_ctl(epoll_fd, op, fd, event);
 }
 
 int __wrap_epoll_wait(int epoll_fd, epoll_event *events, int room, int timeout)
 {
+    if (lawn_test::kernel.on_epoll_wait) {
+        lawn_test::kernel.on_epoll_wait();
+    }
     return is_refused() ? -1
                         : __real_epoll_wait(epoll_fd, events, room, timeout);
 }
@@ -62,8 +73,14 @@ int __wrap_timerfd_create(int clock, int flags)
 int __wrap_timerfd_settime(int fd, int flags, const itimerspec *value,
                            itimerspec *old_value)
 {
-    return is_refused() ? -1
-                        : __real_timerfd_settime(fd, flags, value, old_value);
+    if (is_refused()) {
+        return -1;
+    }
+    lawn_test::kernel.set_fd = fd;
+    lawn_test::kernel.set_to =
+        static_cast<uint64_t>(value->it_value.tv_sec) * lawn_test::sec +
+        static_cast<uint64_t>(value->it_value.tv_nsec);
+    return __real_timerfd_settime(fd, flags, value, old_value);
 }
 }
 
@@ -95,7 +112,8 @@ template <typename Call> unsigned count_refusals(const Call &call)
 TEST_F(Engine, EveryRefusalIsReportedAndLeaksNothing)
 {
     const int fd = event_fd(0);
-    // epoll_create1, timerfd_create, epoll_ctl for the timerfd, and for `fd`.
+    // epoll_create1, timerfd_create, timerfd_settime, epoll_ctl for the
+    // timerfd, and for `fd`.
     const unsigned live = allocations_.live;
     lawn_source_t *source = nullptr;
     EXPECT_EQ(count_refusals([&] {
@@ -103,7 +121,7 @@ TEST_F(Engine, EveryRefusalIsReportedAndLeaksNothing)
                   EXPECT_EQ(allocations_.live, live);
                   return lawn_engine_add(engine_, call, nullptr, fd, &source);
               }),
-              4U);
+              5U);
     lawn_engine_remove(engine_, source);
     start_timer(3600 * sec);
     // epoll_wait, timerfd_settime.
@@ -123,7 +141,7 @@ TEST_F(Engine, FdTellsOfEveryRefusal)
                   EXPECT_EQ(lowest_free_fd(), free_fd);
                   return lawn_engine_fd(engine_) < 0 ? LAWN_ERR_IO : LAWN_OK;
               }),
-              3U);
+              4U);
 }
 
 TEST_F(Engine, RemoveDoesNotCareForARefusal)
@@ -150,7 +168,7 @@ TEST_F(Engine, EveryRefusalInAChildIsReported)
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 6);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 } // namespace

@@ -4,11 +4,152 @@
 // asserted.
 
 #include "engine_fixture.h"
+#include "engine_kernel.h"
+
+#include <sys/mman.h>
 
 using namespace lawn_test;
 
 namespace
 {
+
+// A timer that is slow to be looked at: it takes as long as `work` says.
+class SlowTimer
+{
+public:
+    explicit SlowTimer(std::function<void()> work)
+    {
+        page_ = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        work_ = std::move(work);
+        struct sigaction action = {};
+        action.sa_handler = [](int) {
+            mprotect(page_, size, PROT_READ | PROT_WRITE);
+            work_();
+        };
+        sigaction(SIGSEGV, &action, &old_action_);
+        lawn_timer_init(timer(), nullptr);
+    }
+
+    ~SlowTimer()
+    {
+        sigaction(SIGSEGV, &old_action_, nullptr);
+        munmap(page_, size);
+        work_ = nullptr;
+    }
+
+    SlowTimer(const SlowTimer &) = delete;
+    SlowTimer &operator=(const SlowTimer &) = delete;
+
+    static lawn_timer_t *timer()
+    {
+        return static_cast<lawn_timer_t *>(page_);
+    }
+
+    // From now on, for the next look.
+    static void slow_down()
+    {
+        mprotect(page_, size, PROT_NONE);
+    }
+
+private:
+    static constexpr size_t size = 4096;
+    static inline void *page_;
+    static inline std::function<void()> work_;
+    struct sigaction old_action_ = {};
+};
+
+// The timerfd counts from when it is set, so what arming takes before is not to
+// be waited for again.
+TEST_F(Engine, WhatArmingTakesMakesNobodyLate)
+{
+    constexpr lawn_time_t settling = 242 * msec;
+    constexpr lawn_time_t looking = 5 * msec;
+    const SlowTimer slow([this] { now_ += settling; });
+    lawn_timer_t *const timer = SlowTimer::timer();
+    kernel.on_epoll_wait = [this] { now_ += looking; };
+    for (const bool waits : {false, true}) {
+        SCOPED_TRACE(waits);
+        now_ = start;
+        create();
+        lawn_engine_start(engine_, timer, msec);
+        lawn_engine_start(engine_, timer, sec);
+        SlowTimer::slow_down();
+        kernel.set_to = 0;
+        if (waits) {
+            // A tick is left of it.
+            EXPECT_EQ(lawn_engine_wait(engine_, settling + looking + 1),
+                      LAWN_ERR_TIMED_OUT);
+            EXPECT_EQ(kernel.set_to, 2U); // rounded up
+        } else {
+            EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+            EXPECT_EQ(now_, start + settling + looking);
+            EXPECT_EQ(now_ + kernel.set_to, start + sec + 1); // rounded up
+        }
+        EXPECT_EQ(lawn_engine_next(engine_), start + sec);
+        EXPECT_TRUE(lawn_engine_stop(engine_, timer));
+    }
+    kernel.on_epoll_wait = nullptr;
+}
+
+TEST_F(Engine, ArmIsBusyWhenADeadlineComesMeanwhile)
+{
+    start_timer(10);
+    lawn_time_t taken = 9;
+    kernel.on_epoll_wait = [&] { now_ += taken; };
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    taken = 1;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    now_ = start + 9;
+    EXPECT_EQ(lawn_engine_wait(engine_, LAWN_TIME_INFINITY), LAWN_OK);
+    // Nor is a time that is over waited for.
+    now_ = start;
+    kernel.set_to = 0;
+    EXPECT_EQ(lawn_engine_wait(engine_, 1), LAWN_ERR_TIMED_OUT);
+    EXPECT_EQ(kernel.set_to, 0U);
+    kernel.on_epoll_wait = nullptr;
+}
+
+// Timers of one deadline take one wake-up where there are few of them, else one
+// for each of the ten classes of a second's nanoseconds at most; and one that
+// is early finds more to do than was looked at when it was set.
+TEST_F(Engine, OneBatchTakesFewWakeUps)
+{
+    for (const size_t count : {1, 256, 257, 10'000}) {
+        SCOPED_TRACE(count);
+        now_ = start;
+        create();
+        std::vector<lawn_timer_t> timers(count);
+        for (lawn_timer_t &timer : timers) {
+            lawn_engine_start(engine_, &timer, sec);
+        }
+        unsigned wake_ups = 0;
+        while (lawn_count(lawn_engine_lawn(engine_)) != 0) {
+            if (lawn_engine_arm(engine_) != LAWN_OK) {
+                ADD_FAILURE() << "cannot sleep at " << now_;
+                lawn_drain(lawn_engine_lawn(engine_), nullptr);
+                break;
+            }
+            now_ = lawn_engine_next(engine_);
+            ++wake_ups;
+            const uint64_t fired = stats().fired;
+            size_t work = 0;
+            while (const unsigned some = lawn_engine_progress(engine_)) {
+                work += some;
+            }
+            if (stats().fired == fired) {
+                EXPECT_GT(work, 256U);
+            }
+        }
+        EXPECT_EQ(now_, start + sec);
+        EXPECT_EQ(stats().fired, count);
+        if (count <= 256) {
+            EXPECT_EQ(wake_ups, 1U);
+        } else {
+            EXPECT_LE(wake_ups, 10U);
+        }
+    }
+}
 
 TEST_F(Engine, AddRefusesWhatCannotBePolled)
 {
@@ -51,7 +192,7 @@ TEST_F(Engine, ArmIsBusyWhileThereIsWork)
 // What was re-armed or paused is looked at now, not in a wake-up for nothing.
 TEST_F(Engine, ArmKnowsTheDeadlineItself)
 {
-    std::vector<lawn_timer_t> timers(3000);
+    std::vector<lawn_timer_t> timers(250);
     for (lawn_timer_t &timer : timers) {
         lawn_engine_start(engine_, &timer, msec);
         lawn_engine_start(engine_, &timer, sec);

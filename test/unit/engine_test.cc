@@ -164,6 +164,48 @@ TEST_F(Engine, BudgetIs64ByDefault)
     EXPECT_EQ(pass(), "t");
 }
 
+// A timer is looked at before its deadline, and moved.
+TEST_F(Engine, APassThatOnlyMovesTimersIsWork)
+{
+    start_timer(sec);
+    const lawn_time_t first = lawn_engine_next(engine_);
+    ASSERT_LT(first, start + sec);
+    EXPECT_EQ(pass_at(first - 1), "");
+    EXPECT_EQ(work_, 0U);
+    EXPECT_EQ(pass_at(first), "");
+    EXPECT_EQ(work_, 1U);
+    EXPECT_EQ(stats().fired, 0U);
+    EXPECT_EQ(pass(), "");
+    EXPECT_EQ(work_, 0U);
+    EXPECT_GT(lawn_engine_next(engine_), first);
+    EXPECT_EQ(pass_at(start + sec), "t");
+    EXPECT_EQ(work_, 1U);
+}
+
+TEST_F(Engine, BudgetIsForAllThatIsTouched)
+{
+    params_.budget = 4;
+    create();
+    for (int i = 0; i < 10; ++i) {
+        start_timer(5);
+        lawn_timer_pause(lawn_engine_lawn(engine_), &timers_.back().timer);
+    }
+    start_timer(500); // and is moved at first
+    start_timer(10);
+    now_ = start + 10;
+    std::vector<unsigned> works;
+    std::string fired;
+    do {
+        fired += pass();
+        works.push_back(work_);
+        // Only where it ended at its budget is something left.
+        EXPECT_EQ(work_ == 4, lawn_engine_next(engine_) <= now_);
+    } while (work_ != 0 && works.size() < 100);
+    EXPECT_EQ(works, (std::vector<unsigned>{4, 4, 3, 0}));
+    EXPECT_EQ(fired, "t");
+    EXPECT_EQ(stats().fired, 1U);
+}
+
 TEST_F(Engine, StartReadsTheClock)
 {
     add([this] {
@@ -185,7 +227,7 @@ TEST_F(Engine, TimeDoesNotGoBack)
     start_timer(10);
     EXPECT_EQ(lawn_timer_deadline(&timers_[0].timer), start + 110);
     EXPECT_EQ(pass_at(start + 109), "");
-    EXPECT_EQ(pass_at(0), "");
+    EXPECT_EQ(pass_at(start + 109 - msec), "");
     EXPECT_EQ(pass_at(start + 110), "t");
     EXPECT_EQ(stats().stalls, 0U);
 }

@@ -2,77 +2,15 @@
 //
 // Timers by number.
 
-#include <lawn/keyed.h>
+#include "keyed_fixture.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
-#include <vector>
 
 namespace
 {
-
-struct Allowance {
-    int left;
-    int live;
-
-    static void *alloc(void *arg, size_t size)
-    {
-        Allowance *const allowance = static_cast<Allowance *>(arg);
-        if (allowance->left == 0) {
-            return nullptr;
-        }
-        --allowance->left;
-        ++allowance->live;
-        return malloc(size);
-    }
-
-    static void release(void *arg, void *memory)
-    {
-        --static_cast<Allowance *>(arg)->live;
-        free(memory);
-    }
-};
-
-struct Fired {
-    uint64_t id;
-    void *payload;
-    lawn_time_t now;
-};
-
-class Keyed : public testing::Test
-{
-protected:
-    void open(size_t capacity_hint)
-    {
-        lawn_params_t params = {};
-        params.allocator = {Allowance::alloc, Allowance::release, &allowance_};
-        ASSERT_EQ(lawn_create(&params, &lawn_), LAWN_OK);
-        ASSERT_EQ(lawn_keyed_create(lawn_, capacity_hint, &keyed_), LAWN_OK);
-        lawn_keyed_set_expired(keyed_, on_expired, this);
-    }
-
-    ~Keyed() override
-    {
-        lawn_keyed_destroy(keyed_);
-        EXPECT_EQ(lawn_count(lawn_), 0U);
-        lawn_destroy(lawn_);
-        EXPECT_EQ(allowance_.live, 0);
-    }
-
-    static void on_expired(void *arg, uint64_t id, void *payload,
-                           lawn_time_t now)
-    {
-        static_cast<Keyed *>(arg)->fired_.push_back({id, payload, now});
-    }
-
-    Allowance allowance_ = {1'000'000, 0};
-    lawn_t *lawn_ = nullptr;
-    lawn_keyed_t *keyed_ = nullptr;
-    std::vector<Fired> fired_;
-};
 
 TEST_F(Keyed, FiresWithItsIdAndLatestPayload)
 {
@@ -159,39 +97,88 @@ TEST_F(Keyed, StopAfterADrainFindsNothing)
     EXPECT_EQ(lawn_advance(lawn_, 10, 0), 1U);
 }
 
-TEST_F(Keyed, AgreesWithAMap)
+// Few TTLs and many, with any budget, and callbacks that start and stop.
+class KeyedModel : public Keyed
+{
+protected:
+    lawn_time_t any_ttl()
+    {
+        static constexpr lawn_time_t few[] = {0, 1, 7, 90, 1000};
+        return random_() % 4 != 0 ? few[random_() % std::size(few)]
+                                  : random_() % 1000;
+    }
+
+    void act()
+    {
+        const uint64_t id = random_() % 500 << 32;
+        if (random_() % 3 != 0) {
+            const lawn_time_t ttl = any_ttl();
+            ASSERT_EQ(lawn_keyed_start(keyed_, now_, ttl, id, this), LAWN_OK);
+            model_[id] = now_ + ttl;
+        } else {
+            ASSERT_EQ(lawn_keyed_stop(keyed_, id, nullptr) == LAWN_OK,
+                      model_.erase(id) == 1);
+        }
+        ASSERT_EQ(lawn_keyed_count(keyed_), model_.size());
+    }
+
+    void advance()
+    {
+        static constexpr unsigned budgets[] = {0, 1, 2, 20};
+        const unsigned budget = budgets[random_() % std::size(budgets)];
+        now_ += random_() % 10;
+        lawn_advance(lawn_, now_, budget);
+        if (lawn_next(lawn_) > now_) {
+            for (const auto &[id, deadline] : model_) {
+                ASSERT_GT(deadline, now_) << id;
+            }
+        } else {
+            ASSERT_TRUE(budget != 0 || is_new_due_);
+        }
+        is_new_due_ = false;
+    }
+
+    static void expired(void *arg, uint64_t id, void *payload, lawn_time_t now)
+    {
+        KeyedModel *const self = static_cast<KeyedModel *>(arg);
+        ASSERT_EQ(payload, self);
+        ASSERT_EQ(now, self->now_);
+        ASSERT_EQ(self->model_.count(id), 1U);
+        ASSERT_LE(self->model_.at(id), now);
+        self->model_.erase(id);
+        ++self->expired_;
+        for (uint64_t i = self->random_() % 3; i > 0; --i) {
+            self->act();
+            self->is_new_due_ = true; // perhaps
+        }
+    }
+
+    std::mt19937_64 random_{1};
+    std::map<uint64_t, lawn_time_t> model_;
+    lawn_time_t now_ = 0;
+    size_t expired_ = 0;
+    bool is_new_due_ = false;
+};
+
+TEST_F(KeyedModel, AgreesWithAMap)
 {
     open(16);
-    std::mt19937_64 random(1);
-    std::map<uint64_t, lawn_time_t> model;
-    lawn_time_t now = 0;
-    for (int i = 0; i < 200'000; ++i) {
-        const uint64_t id = random() % 500 << 32;
-        switch (random() % 3) {
-        case 0: {
-            const lawn_time_t ttl = random() % 1000;
-            ASSERT_EQ(lawn_keyed_start(keyed_, now, ttl, id, &model), LAWN_OK);
-            model[id] = now + ttl;
-            break;
+    lawn_keyed_set_expired(keyed_, expired, this);
+    size_t most_queues = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        if (random_() % 3 == 0) {
+            advance();
+        } else {
+            act();
         }
-        case 1:
-            ASSERT_EQ(lawn_keyed_stop(keyed_, id, nullptr) == LAWN_OK,
-                      model.erase(id) == 1);
-            break;
-        default:
-            now += random() % 10;
-            lawn_advance(lawn_, now, 0);
-            for (const Fired &fired : fired_) {
-                ASSERT_LE(model.at(fired.id), now);
-                model.erase(fired.id);
-            }
-            fired_.clear();
-            for (const auto &[other, deadline] : model) {
-                ASSERT_GT(deadline, now) << other;
-            }
+        if (i % 64 == 0) {
+            ASSERT_EQ(lawn_check(lawn_), LAWN_OK);
+            most_queues = std::max(most_queues, queues());
         }
-        ASSERT_EQ(lawn_keyed_count(keyed_), model.size());
+        ASSERT_FALSE(HasFatalFailure());
     }
+    EXPECT_GT(expired_, 10'000U);
+    EXPECT_GE(most_queues, 5U);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn/lawn.hpp: owners, and timers with a callable, on virtual time. What is
+// lawn/lawn.hpp: timers with a callable, on virtual time. What is
 // freed under a timer is for the sanitizers to see. Allocations are counted,
 // those of the library and those compiled here from the header: the program is
 // linked with --wrap, since a replaced operator new would be valgrind's.
@@ -107,93 +107,6 @@ protected:
     lawn::engine engine_;
 };
 
-struct Memory {
-    unsigned left;
-    int live = 0;
-
-    lawn_allocator_t allocator()
-    {
-        return {[](void *arg, size_t size) {
-                    Memory *const self = static_cast<Memory *>(arg);
-                    if (self->left == 0) {
-                        return static_cast<void *>(nullptr);
-                    }
-                    --self->left;
-                    ++self->live;
-                    return malloc(size);
-                },
-                [](void *arg, void *memory) {
-                    static_cast<Memory *>(arg)->live -= memory != nullptr;
-                    free(memory);
-                },
-                this};
-    }
-};
-
-TEST(Owner, FreesOnceAndMoves)
-{
-    static_assert(!std::is_copy_constructible_v<lawn::engine>);
-    static_assert(std::is_nothrow_move_constructible_v<lawn::engine>);
-    static_assert(std::is_nothrow_move_assignable_v<lawn::engine>);
-    static_assert(!std::is_copy_constructible_v<lawn::lawn_ptr>);
-    static_assert(!std::is_copy_constructible_v<lawn::keyed_ptr>);
-    Memory memory{100};
-    lawn_params_t params = {};
-    params.allocator = memory.allocator();
-    lawn_engine_params_t engine_params = {};
-    engine_params.lawn = params;
-    engine_params.ticks_per_sec = 50;
-    {
-        lawn_status_t status = LAWN_ERR_IO;
-        lawn::lawn_ptr other; // goes last, after the table
-        lawn::lawn_ptr one = lawn::make_lawn(&params, &status);
-        EXPECT_EQ(status, LAWN_OK);
-        lawn::keyed_ptr keyed = lawn::make_keyed(one.get(), 10, &status);
-        EXPECT_EQ(status, LAWN_OK);
-        EXPECT_EQ(lawn_keyed_start(keyed.get(), 0, 1, 7, nullptr), LAWN_OK);
-        other = std::move(one);
-        EXPECT_EQ(lawn_count(other.get()), 1U);
-
-        lawn::engine first = lawn::make_engine(&engine_params, &status);
-        EXPECT_EQ(status, LAWN_OK);
-        EXPECT_TRUE(first);
-        lawn::engine second = lawn::make_engine(&engine_params);
-        second = std::move(first);
-        EXPECT_FALSE(first); // NOLINT(bugprone-use-after-move)
-        EXPECT_EQ(second.to_ticks(1s), 50U);
-        EXPECT_NE(second.get(), nullptr);
-        EXPECT_GT(memory.live, 0);
-    }
-    EXPECT_EQ(memory.live, 0);
-}
-
-TEST(Owner, IsEmptyWhenNothingWasMade)
-{
-    Memory memory{0};
-    lawn_params_t params = {};
-    params.allocator = memory.allocator();
-    lawn_engine_params_t engine_params = {};
-    engine_params.lawn = params;
-    lawn_status_t status = LAWN_OK;
-    EXPECT_FALSE(lawn::make_lawn(&params, &status));
-    EXPECT_EQ(status, LAWN_ERR_NO_MEMORY);
-    EXPECT_FALSE(lawn::make_engine(&engine_params));
-    EXPECT_FALSE(lawn::make_keyed(nullptr, 1, &status));
-    EXPECT_EQ(status, LAWN_ERR_INVALID_PARAM);
-    engine_params.ticks_per_sec = -1;
-    EXPECT_FALSE(lawn::make_engine(&engine_params, &status));
-    EXPECT_EQ(status, LAWN_ERR_INVALID_PARAM);
-    EXPECT_FALSE(lawn::engine());
-}
-
-TEST(Owner, AnEngineWithoutARateHasTheProcessesClock)
-{
-    const lawn::engine engine = lawn::make_engine();
-    ASSERT_TRUE(engine);
-    EXPECT_EQ(engine.to_ticks(123'456'789ns), lawn_time_from_nsec(123'456'789));
-    EXPECT_EQ(engine.to_ticks(std::chrono::seconds::max()), never);
-}
-
 TEST_F(Hpp, FiresAtTheDeadlineAndNotBefore)
 {
     lawn_time_t fired = 0;
@@ -228,8 +141,69 @@ TEST_F(Hpp, EveryWayToStart)
     EXPECT_EQ(lawn_count(engine_lawn()), 1U);
     timer.start(engine_, std::chrono::hours::max());
     EXPECT_EQ(timer.deadline(), never);
-    EXPECT_EQ(pass_at(never - 1), 0U);
+    pass_at(never - 1);
     EXPECT_EQ(fired, 0U);
+}
+
+TEST_F(Hpp, StartAtADeadline)
+{
+    lawn_time_t fired = 0;
+    lawn::timer timer([&](lawn_time_t now) { fired = now; });
+    timer.start_at(engine_lawn(), 1500, 1700);
+    EXPECT_EQ(timer.deadline(), 1700U);
+    pass_at(1699);
+    EXPECT_EQ(fired, 0U);
+    pass_at(1701);
+    EXPECT_EQ(fired, 1701U);
+    timer.start_at(engine_lawn(), 1701, 3); // past: at once
+    pass_at(1702);
+    EXPECT_EQ(fired, 1702U);
+    const lawn::lawn_ptr other = lawn::make_lawn();
+    timer.start(engine_, 50ms);
+    timer.start_at(other.get(), 10, 20);
+    expect_nothing_held();
+    EXPECT_EQ(lawn_advance(other.get(), 20, 0), 1U);
+    EXPECT_EQ(fired, 20U);
+}
+
+TEST_F(Hpp, AQueueExpiresInTheOrderOfTheStarts)
+{
+    std::string log;
+    lawn::timer a([&](lawn_time_t) { log += 'a'; });
+    lawn::timer b([&](lawn_time_t) { log += 'b'; });
+    lawn::timer c([&](lawn_time_t) { log += 'c'; });
+    lawn::queue_ptr queue = lawn::make_queue(engine_lawn(), 20);
+    ASSERT_TRUE(queue);
+    EXPECT_EQ(lawn_queue_ttl(queue.get()), 20U);
+    a.start(queue.get(), 1000);
+    b.start(queue.get(), 1001);
+    c.start(queue.get(), 1002);
+    a.start(queue.get(), 1003); // to the tail
+    EXPECT_EQ(a.deadline(), 1023U);
+    EXPECT_EQ(lawn_queue_count(queue.get()), 3U);
+    pass_at(1020);
+    EXPECT_EQ(log, "");
+    pass_at(1100);
+    EXPECT_EQ(log, "bca");
+
+    b.start(queue.get(), 1100);
+    b.start(engine_, 5ms); // out of it
+    EXPECT_EQ(lawn_queue_count(queue.get()), 0U);
+    pass_at(1105);
+    EXPECT_EQ(log, "bcab");
+    // From another lawn to a queue of this one; the queue goes first.
+    const lawn::lawn_ptr other = lawn::make_lawn();
+    c.start(other.get(), 0, 5);
+    c.start(queue.get(), 1105);
+    EXPECT_EQ(lawn_count(other.get()), 0U);
+    a.start(queue.get(), 1105);
+    EXPECT_TRUE(a.stop());
+    queue.reset();
+    EXPECT_FALSE(c.is_active());
+    EXPECT_FALSE(c.stop());
+    pass_at(2000);
+    EXPECT_EQ(log, "bcab");
+    expect_nothing_held();
 }
 
 TEST_F(Hpp, StopAndPause)
@@ -243,7 +217,8 @@ TEST_F(Hpp, StopAndPause)
     EXPECT_FALSE(timer.pause());
     EXPECT_FALSE(timer.is_active());
     EXPECT_EQ(timer.deadline(), never);
-    EXPECT_EQ(pass_at(1010), 0U);
+    pass_at(1010); // lets go of it
+    EXPECT_EQ(fired, 0U);
     timer.start(engine_, 5ms);
     EXPECT_TRUE(timer.stop());
     EXPECT_FALSE(timer.stop());

@@ -137,6 +137,31 @@ TEST(Memory, OfALawn)
     expect_all_back([&] { lawn_destroy(lawn); });
 }
 
+TEST(Memory, OfAQueue)
+{
+    lawn_t *lawn = nullptr;
+    is_watching = true;
+    ASSERT_EQ(lawn_create(nullptr, &lawn), LAWN_OK);
+    is_watching = false;
+    lawn_queue_t *queue = untouched<lawn_queue_t>();
+    for (unsigned i = 0; i < 3; ++i) {
+        queue = untouched<lawn_queue_t>();
+        EXPECT_EQ(count_failures([&] {
+                      EXPECT_EQ(queue, untouched<lawn_queue_t>());
+                      EXPECT_EQ(lawn_check(lawn), LAWN_OK);
+                      return is_ok(lawn_queue_create(lawn, 10 + i, &queue));
+                  }),
+                  1U);
+    }
+    lawn_timer_t timer = {};
+    lawn_queue_start(queue, &timer, 0);
+    expect_all_back([&] {
+        lawn_queue_destroy(queue);
+        EXPECT_FALSE(lawn_timer_is_active(&timer));
+        lawn_destroy(lawn); // two queues are left
+    });
+}
+
 TEST(Memory, OfAnEngineAndItsSources)
 {
     lawn_engine_t *engine = untouched<lawn_engine_t>();

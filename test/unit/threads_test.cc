@@ -340,4 +340,50 @@ TEST(Threads, OneWakesAnotherByItsSource)
     }
 }
 
+// Others read an engine's time while its clock goes back again and again: the
+// time is never that of before a step with the offset of after it.
+TEST(Threads, AnEnginesTimeIsForAll)
+{
+    constexpr lawn_time_t msec = 1'000'000;
+    constexpr lawn_time_t step = 1'000'000 * msec;
+    constexpr unsigned step_count = 200;
+    constexpr unsigned passes = 50; // between two steps
+    std::atomic<lawn_time_t> clock{2 * step_count * step};
+    lawn_engine_params_t params = {};
+    params.ticks_per_sec = 1e9;
+    params.clock_arg = &clock;
+    params.clock = [](void *arg) {
+        return static_cast<std::atomic<lawn_time_t> *>(arg)->load();
+    };
+    lawn_engine_t *engine = nullptr;
+    ASSERT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
+    const lawn_time_t begin = lawn_engine_now(engine);
+    const lawn_time_t end = begin + step_count * passes * msec;
+    std::atomic<bool> is_over{false};
+    in_threads([&](unsigned i) {
+        if (i != 0) {
+            do {
+                const lawn_time_t now = lawn_engine_time(engine);
+                EXPECT_GE(now, begin);
+                EXPECT_LE(now, end);
+            } while (!is_over && !testing::Test::HasFailure());
+            return;
+        }
+        for (unsigned j = 0; j < step_count; ++j) {
+            for (unsigned k = 0; k < passes; ++k) {
+                clock += msec;
+                lawn_engine_progress(engine);
+            }
+            clock -= step;
+            lawn_engine_progress(engine);
+        }
+        is_over = true;
+    });
+    EXPECT_EQ(lawn_engine_now(engine), end);
+    lawn_engine_stats_t stats;
+    lawn_engine_query(engine, &stats);
+    EXPECT_EQ(stats.clock_steps, step_count);
+    lawn_engine_destroy(engine);
+}
+
 } // namespace

@@ -3,13 +3,7 @@
 // The promises of lawn/timer.h, one by one, on virtual time. The oracle in
 // test/model checks them all together.
 
-#include <lawn/timer.h>
-
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <vector>
+#include "timer_fixture.h"
 
 namespace
 {
@@ -17,52 +11,11 @@ namespace
 constexpr lawn_time_t second = 2'300'000'000; // ticks of a 2.3 GHz counter
 constexpr lawn_time_t day = 86400 * second;
 
-struct Probe {
-    lawn_timer_t timer; // first
-    std::vector<lawn_time_t> fired_at;
-    std::function<void(lawn_time_t)> then;
-};
+using lawn_test::Times;
 
-class Timer : public testing::Test
+class Timer : public lawn_test::TimerFixture
 {
-protected:
-    Timer()
-    {
-        EXPECT_EQ(lawn_create(nullptr, &lawn_), LAWN_OK);
-    }
-
-    ~Timer() override
-    {
-        EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
-        lawn_destroy(lawn_);
-    }
-
-    static void on_expired(lawn_timer_t *timer, lawn_time_t now)
-    {
-        Probe *const probe = reinterpret_cast<Probe *>(timer);
-        probe->fired_at.push_back(now);
-        if (probe->then) {
-            probe->then(now);
-        }
-    }
-
-    Probe &probe()
-    {
-        probes_.push_back(std::make_unique<Probe>());
-        lawn_timer_init(&probes_.back()->timer, on_expired);
-        return *probes_.back();
-    }
-
-    void start(Probe &probe, lawn_time_t now, lawn_time_t ttl)
-    {
-        lawn_timer_start(lawn_, &probe.timer, now, ttl);
-    }
-
-    lawn_t *lawn_ = nullptr;
-    std::vector<std::unique_ptr<Probe>> probes_;
 };
-
-using Times = std::vector<lawn_time_t>;
 
 TEST_F(Timer, FiresAtItsDeadlineAndNotATickBefore)
 {
@@ -168,37 +121,6 @@ TEST_F(Timer, UcxOverflowBeyondTheWheelIsNone)
     }
 }
 
-TEST_F(Timer, OneTtlFiresInTheOrderOfStarts)
-{
-    std::vector<size_t> order;
-    for (size_t i = 0; i < 3000; ++i) {
-        Probe &p = probe();
-        p.then = [&order, i](lawn_time_t) { order.push_back(i); };
-        start(p, 0, second);
-    }
-    // Re-armed in reverse, all at one tick: the last start decides.
-    for (size_t i = 3000; i-- > 0;) {
-        start(*probes_[i], 10, second);
-    }
-    EXPECT_EQ(lawn_advance(lawn_, 2 * second, 0), 3000U);
-    for (size_t i = 0; i < 3000; ++i) {
-        ASSERT_EQ(order[i], 2999 - i);
-    }
-}
-
-TEST_F(Timer, OverflowingDeadlineIsNever)
-{
-    Probe &p = probe();
-    start(p, 5, LAWN_TIME_INFINITY - 1);
-    EXPECT_EQ(lawn_timer_deadline(&p.timer), LAWN_TIME_INFINITY);
-    EXPECT_EQ(lawn_advance(lawn_, LAWN_TIME_INFINITY, 0), 0U);
-    EXPECT_TRUE(lawn_timer_is_active(&p.timer));
-    Probe &last = probe();
-    start(last, LAWN_TIME_INFINITY, 0);
-    EXPECT_EQ(lawn_advance(lawn_, LAWN_TIME_INFINITY, 0), 0U);
-    EXPECT_EQ(lawn_count(lawn_), 2U);
-}
-
 TEST_F(Timer, ZeroTtlIsDueAtTheNextAdvance)
 {
     Probe &p = probe();
@@ -207,7 +129,7 @@ TEST_F(Timer, ZeroTtlIsDueAtTheNextAdvance)
     EXPECT_EQ(lawn_advance(lawn_, 100, 0), 1U);
     EXPECT_EQ(lawn_advance(lawn_, 100, 0), 1U);
     EXPECT_EQ(p.fired_at, (Times{100, 100}));
-    EXPECT_EQ(lawn_next(lawn_), 100U);
+    EXPECT_LE(lawn_next(lawn_), 100U);
 }
 
 TEST_F(Timer, TimeThatGoesBackIsTheLatestSeen)
@@ -221,7 +143,7 @@ TEST_F(Timer, TimeThatGoesBackIsTheLatestSeen)
     EXPECT_EQ(lawn_advance(lawn_, 0, 0), 0U);
 }
 
-TEST_F(Timer, BudgetLimitsTheCallbacksOfOneAdvance)
+TEST_F(Timer, BudgetLimitsTheTimersOfOneAdvance)
 {
     for (int i = 0; i < 10; ++i) {
         start(probe(), 0, 10);
@@ -233,52 +155,24 @@ TEST_F(Timer, BudgetLimitsTheCallbacksOfOneAdvance)
     EXPECT_EQ(lawn_next(lawn_), LAWN_TIME_INFINITY);
 }
 
-// Ten thousand connections opened at once, each with a TTL of its own: their
-// checks are spaced, so no poll needs to move more than a few of them.
-TEST_F(Timer, HerdComesUpAFewAtATime)
+// After a pass that used up its budget and left something, the next one may not
+// be put off; what is left may be paused, and then fires nothing.
+TEST_F(Timer, NextIsNowWhileABacklogIsLeft)
 {
-    lawn_params_t params = {};
-    params.max_moves = 32;
-    lawn_t *lawn = nullptr;
-    ASSERT_EQ(lawn_create(&params, &lawn), LAWN_OK);
-    for (lawn_time_t i = 0; i < 10'000; ++i) {
-        lawn_timer_start(lawn, &probe().timer, 0, second + i * 10'007);
+    for (int i = 0; i < 10; ++i) {
+        start(probe(), 0, 1000);
     }
-    const lawn_time_t interval = 2300;
-    for (lawn_time_t now = 0; lawn_count(lawn) != 0; now += interval) {
-        ASSERT_LT(now, 2 * second);
-        lawn_advance(lawn, now, 0);
+    for (int i = 0; i < 9; ++i) {
+        lawn_timer_pause(lawn_, &probes_[i]->timer);
     }
-    for (size_t i = 0; i < probes_.size(); ++i) {
-        const lawn_time_t deadline = second + i * 10'007;
-        ASSERT_EQ(probes_[i]->fired_at,
-                  Times{(deadline + interval - 1) / interval * interval});
+    unsigned fired = 0;
+    unsigned advances = 0;
+    while (lawn_count(lawn_) != 0) {
+        fired += lawn_advance(lawn_, 2000, 1);
+        ASSERT_LE(++advances, 10U);
+        ASSERT_EQ(lawn_next(lawn_), fired ? LAWN_TIME_INFINITY : 0U);
     }
-    lawn_destroy(lawn);
-}
-
-// After a stall all of them may have come up; max_moves bounds that pass too.
-TEST_F(Timer, MaxMovesBoundsAPass)
-{
-    lawn_params_t params = {};
-    params.max_moves = 16;
-    lawn_t *lawn = nullptr;
-    ASSERT_EQ(lawn_create(&params, &lawn), LAWN_OK);
-    for (lawn_time_t i = 0; i < 10'000; ++i) {
-        // Re-armed, it cannot fire from where it is.
-        lawn_timer_start(lawn, &probe().timer, 0, second);
-        lawn_timer_start(lawn, &probes_.back()->timer, 0, second + i * 1000);
-    }
-    const lawn_time_t now = 2 * second;
-    unsigned passes = 0;
-    while (lawn_count(lawn) != 0) {
-        lawn_advance(lawn, now, 0);
-        ASSERT_LE(++passes, 10'000U);
-        ASSERT_TRUE(lawn_count(lawn) == 0 || lawn_next(lawn) <= now);
-    }
-    EXPECT_GE(passes, 10'000U / 16);
-    EXPECT_EQ(lawn_check(lawn), LAWN_OK);
-    lawn_destroy(lawn);
+    EXPECT_EQ(fired, 1U);
 }
 
 TEST_F(Timer, StopAndPauseTellWhetherItRan)
@@ -437,16 +331,6 @@ TEST_F(Timer, CreateRefusesBadParameters)
     params.allocator.release = [](void *, void *) {};
     EXPECT_EQ(lawn_create(&params, &lawn), LAWN_ERR_NO_MEMORY);
     EXPECT_EQ(lawn, nullptr);
-}
-
-TEST_F(Timer, CheckFindsACorruptQueue)
-{
-    Probe &p = probe();
-    start(p, 0, second);
-    p.timer.deadline -= second; // before the check
-    EXPECT_EQ(lawn_check(lawn_), LAWN_ERR_CORRUPT);
-    p.timer.deadline += second;
-    EXPECT_EQ(lawn_check(nullptr), LAWN_ERR_CORRUPT);
 }
 
 TEST(TimerDeathTest, AdvanceInsideAnAdvanceIsAMistake)

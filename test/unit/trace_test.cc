@@ -161,6 +161,9 @@ TEST_F(Trace, TellsTheNextDeadlineAsEver)
 {
     record();
     start_timer(500);
+    EXPECT_LE(lawn_engine_next(engine_), start + 500);
+    EXPECT_GT(lawn_engine_next(engine_), start + 250);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
     EXPECT_EQ(lawn_engine_next(engine_), start + 500);
     pass_at(start + 499);
     EXPECT_GT(lawn_engine_next(engine_), now_);

@@ -1,10 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Every TTL where something changes, the powers of two and the borders of the
-// classes, each with its neighbours: exact to the tick, alone and together,
+// slots, each with its neighbours: exact to the tick, alone and together,
 // wherever the clock stands, and whatever it does.
 
-#include "timer/ttl_class.h"
+#include "timer/slots.h"
 
 #include <lawn/timer.h>
 
@@ -18,6 +18,9 @@
 
 namespace
 {
+
+// "Never".
+constexpr lawn_time_t end_of_time = LAWN_TIME_INFINITY;
 
 void add_with_neighbours(std::set<lawn_time_t> *ttls, lawn_time_t ttl)
 {
@@ -40,7 +43,12 @@ std::set<lawn_time_t> powers_and_borders()
 {
     std::set<lawn_time_t> ttls = powers();
     for (unsigned c = 0; c < lawn::class_count; ++c) {
-        add_with_neighbours(&ttls, lawn::class_floor(c));
+        for (lawn_time_t slot = 1; slot <= lawn::slot_count; ++slot) {
+            const lawn_time_t ttl = slot << lawn::shift_of(c);
+            if (lawn::slot_of(c, ttl) == slot) {
+                add_with_neighbours(&ttls, ttl);
+            }
+        }
     }
     return ttls;
 }
@@ -58,12 +66,16 @@ constexpr lawn_time_t clocks[] = {0,
                                   LAWN_TIME_INFINITY - 2,
                                   LAWN_TIME_INFINITY - 1};
 
-// The end of the clock is "never".
-constexpr lawn_time_t end_of_time = LAWN_TIME_INFINITY;
-
+// The last two deadlines never come.
 lawn_time_t deadline_of(lawn_time_t now, lawn_time_t ttl)
 {
-    return ttl > end_of_time - now ? end_of_time : now + ttl;
+    return ttl >= end_of_time - 1 - now || now == end_of_time ? end_of_time
+                                                              : now + ttl;
+}
+
+lawn_time_t later_of(lawn_time_t now, lawn_time_t step)
+{
+    return step > end_of_time - now ? end_of_time : now + step;
 }
 
 class Ttl : public testing::TestWithParam<lawn_time_t>
@@ -133,7 +145,7 @@ TEST_P(Ttl, AllTogetherAreExact)
         auto timer = timers.begin();
         for (const lawn_time_t ttl : ttls) {
             const lawn_time_t other = way == 1   ? ttl / 3
-                                      : way == 2 ? deadline_of(ttl, ttl / 2 + 9)
+                                      : way == 2 ? later_of(ttl, ttl / 2 + 9)
                                                  : ttl;
             if (way != 0) {
                 lawn_timer_start(lawn_, &*timer, now, other);
@@ -169,7 +181,7 @@ TEST_P(Ttl, ABackwardClockIsTheLatestSeen)
     }
     while (latest < end_of_time) {
         const lawn_time_t step = random() >> (random() % 64);
-        const lawn_time_t forth = deadline_of(latest, step);
+        const lawn_time_t forth = later_of(latest, step);
         const lawn_time_t back = latest - random() % (latest / 2 + 1);
         const bool is_forth = random() % 2 == 0;
         latest = is_forth ? forth : latest;
