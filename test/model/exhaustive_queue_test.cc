@@ -60,7 +60,7 @@ constexpr Reaction queue_reactions[] = {
 // What callbacks do to queues, their own and others, and to timers in them.
 TEST_F(ExhaustiveLong, QueueCallbacks)
 {
-    for (const lawn_time_t ttl : {0, 30}) {
+    for (const lawn_time_t ttl : {0U, 30U}) {
         const std::string name = "queue-callbacks/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 3, {30}, 4);
         scenario.queues = {ttl, 30};
@@ -89,7 +89,7 @@ TEST_F(ExhaustiveLong, QueueCallbacks)
 // both ends at once; some of them paused, re-armed or in a queue.
 TEST_F(Exhaustive, Herds)
 {
-    for (const lawn_time_t step : {0, 1, 700}) {
+    for (const lawn_time_t step : {0U, 1U, 700U}) {
         const std::string name = "herds/" + std::to_string(step);
         Scenario scenario = usual(name.c_str(), 2, {300, 7000}, 3);
         scenario.far = 500;
@@ -143,7 +143,7 @@ TEST_F(Exhaustive, OneSlot)
             usual(is_queue ? "one/queue" : "one/slot", timers, {1000}, 4);
         scenario.queues = {1000};
         scenario.prepare = [is_queue](World &world) {
-            for (const unsigned i : {3, 0, 1, 4, 2}) {
+            for (const unsigned i : {3U, 0U, 1U, 4U, 2U}) {
                 is_queue ? world.enqueue(i, 0) : world.start(i, 1000);
                 world.wait(1);
             }

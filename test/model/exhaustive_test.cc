@@ -109,7 +109,7 @@ TEST_F(Exhaustive, EveryPowerOfTwo)
 // Deadlines to the tick: earlier and later than before, past, now and never.
 TEST_F(ExhaustiveLong, Deadlines)
 {
-    for (const lawn_time_t ttl : {50, 700}) {
+    for (const lawn_time_t ttl : {50U, 700U}) {
         const std::string name = "deadlines/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 2, {ttl, UINT64_MAX}, 5);
         scenario.far = ttl / 2;
@@ -174,7 +174,7 @@ constexpr Reaction reactions[] = {
 // What callbacks do to timers that are due in the same pass, and others.
 TEST_F(ExhaustiveLong, Callbacks)
 {
-    for (const lawn_time_t ttl : {30, 1000}) {
+    for (const lawn_time_t ttl : {30U, 1000U}) {
         const std::string name = "callbacks/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 3, {ttl, ttl + 10}, 4);
         scenario.far = ttl / 2;
@@ -248,7 +248,7 @@ TEST_F(Exhaustive, Limits)
 // A lawn that always has more to do than its budget: nothing waits for ever.
 TEST_F(Exhaustive, Backlog)
 {
-    for (const lawn_time_t ttl : {1, 9, 100}) {
+    for (const lawn_time_t ttl : {1U, 9U, 100U}) {
         const std::string name = "backlog/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 4, {ttl, 3 * ttl}, 3);
         scenario.far = ttl;
@@ -293,7 +293,7 @@ TEST_F(Exhaustive, Backlog)
 // Slots that are left alone while others of the same place in the circle fill.
 TEST_F(ExhaustiveLong, LateSlots)
 {
-    for (const lawn_time_t ttl : {40, 500, 1 << 20}) {
+    for (const lawn_time_t ttl : {40U, 500U, 1U << 20}) {
         const std::string name = "late/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 3, {ttl, ttl / 2}, 5);
         const unsigned c = lawn::class_of(ttl);
@@ -321,7 +321,7 @@ TEST_F(ExhaustiveLong, LateSlots)
 // Passes as of a time that is older than what the lawn has seen.
 TEST_F(Exhaustive, AsOf)
 {
-    for (const lawn_time_t ttl : {20, 1000}) {
+    for (const lawn_time_t ttl : {20U, 1000U}) {
         const std::string name = "as-of/" + std::to_string(ttl);
         Scenario scenario = usual(name.c_str(), 3, {ttl, 0}, 4);
         scenario.far = ttl / 2;

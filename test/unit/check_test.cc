@@ -144,6 +144,9 @@ TEST_F(Check, TimersOfASlot)
     // A paused timer that is said to run, and the reverse.
     expect_found(&timers_[2].deadline, ttl);
     expect_found(&timers_[1].deadline, LAWN_TIME_INFINITY);
+    // The last one in the next slot, which its deadline and the order allow.
+    start(4, 0, 2 * ttl);
+    expect_found(&timers_[4].check, timers_[4].check + width);
 }
 
 // A slot that is late, with timers behind that are a circle later.

@@ -206,6 +206,25 @@ TEST_F(QueuePass, HundredsOfQueuesUnderABudgetOfOne)
     }
 }
 
+// Not to fire anything is work, too.
+TEST_F(QueuePass, TheAlarmsOfEmptyQueuesCostBudget)
+{
+    constexpr size_t queues = 100;
+    constexpr unsigned budget = 10;
+    for (size_t i = 0; i < queues; ++i) {
+        lawn_timer_stop(lawn_, &start_in(create(ttl), 0).timer);
+    }
+    size_t touched = 0;
+    for (size_t i = 0; i < queues / budget; ++i) {
+        const lawn::Work work = lawn::advance_as_of(lawn_, ttl, budget);
+        EXPECT_EQ(work.fired, 0U);
+        EXPECT_LE(work.touched, budget);
+        touched += work.touched;
+    }
+    EXPECT_EQ(touched, queues);
+    EXPECT_EQ(lawn::advance_as_of(lawn_, 2 * ttl, budget).touched, 0U);
+}
+
 // Within each queue the order holds however small the budget.
 TEST_F(QueuePass, ABudgetDoesNotChangeTheOrder)
 {
