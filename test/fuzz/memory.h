@@ -4,7 +4,7 @@
 // AddressSanitizer sees to, nor written to, which shows when it is dug up.
 //
 // It is static, and the fuzzers are linked without PIE: addresses decide the
-// shape of the tree of near timers, so an input must find the same ones in
+// order of its lists, so an input must find the same ones in
 // every run.
 
 #ifndef LAWN_TEST_FUZZ_MEMORY_H

@@ -109,6 +109,15 @@ TEST_F(Engine, AStepBackFromFarOnLeavesAnOrder)
     EXPECT_EQ(pass_at(far + sec), "t");
 }
 
+// What the kernel is told is never so long that it could overflow.
+TEST_F(Engine, AFarDeadlineIsWaitedForInSteps)
+{
+    start_timer(lawn_time_t{1} << 62);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_GT(kernel.set_to, 0U);
+    EXPECT_LE(kernel.set_to, 3'600'000'000'000U);
+}
+
 // Whoever reads the clock first finds it.
 TEST_F(Engine, AStepBackIsFoundByEveryReading)
 {

@@ -333,6 +333,45 @@ TEST_F(Timer, CreateRefusesBadParameters)
     EXPECT_EQ(lawn, nullptr);
 }
 
+// What is handed over and started anew stays, also when it is due at once.
+TEST(TimerDrain, LeavesWhatIsStartedMeanwhile)
+{
+    static lawn_t *lawn;
+    static unsigned calls;
+    calls = 0;
+    ASSERT_EQ(lawn_create(nullptr, &lawn), LAWN_OK);
+    lawn_timer_t timer = {};
+    lawn_timer_start(lawn, &timer, 0, 10);
+    const auto each = [](lawn_timer_t *drained, lawn_time_t now) {
+        if (++calls == 1) {
+            lawn_timer_start(lawn, drained, now, 0);
+        }
+    };
+    EXPECT_EQ(lawn_drain(lawn, each), 1U);
+    EXPECT_EQ(lawn_count(lawn), 1U);
+    EXPECT_EQ(lawn_advance(lawn, 0, 0), 1U);
+    lawn_destroy(lawn);
+}
+
+TEST(TimerSettle, NotFromACallback)
+{
+    static lawn_t *lawn;
+    static bool is_settled;
+    is_settled = true;
+    ASSERT_EQ(lawn_create(nullptr, &lawn), LAWN_OK);
+    lawn_timer_t timer;
+    lawn_timer_t later = {};
+    lawn_timer_init(&timer, [](lawn_timer_t *, lawn_time_t) {
+        is_settled = lawn_settle(lawn, 0);
+    });
+    lawn_timer_start(lawn, &timer, 0, 10);
+    lawn_timer_start(lawn, &later, 0, 1'000'000);
+    EXPECT_EQ(lawn_advance(lawn, 10, 0), 1U);
+    EXPECT_FALSE(is_settled);
+    EXPECT_TRUE(lawn_settle(lawn, 0));
+    lawn_destroy(lawn);
+}
+
 TEST(TimerDeathTest, AdvanceInsideAnAdvanceIsAMistake)
 {
     static lawn_t *lawn;
