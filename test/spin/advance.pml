@@ -1,609 +1,346 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * An advance and the callbacks that it makes: src/timer/advance.cc and start.cc
- * under a program that starts, re-arms, stops and pauses any timer at any time,
- * between advances and in callbacks, there also with a later `now` than that of
- * the advance. Three timers, and every program of up to four such calls, with
- * TTLs of 0, or of two others, which share a class and take turns in having a
- * queue of their own; with and without a budget.
+ * An advance and the callbacks that it makes: src/timer/, under a program that
+ * starts, re-arms, stops and pauses any timer at any time, between advances and
+ * in callbacks, there also with a later `now` than that of the advance; that
+ * settles, and destroys the queue.
+ *
+ * The arithmetic of slots.h is here with one octave a class instead of three:
+ * three classes of four slots, for TTLs below 16. There are three timers and a
+ * queue. Time goes on for ever: a whole circle of the highest class is taken
+ * off all times when it is over. There are two kinds of program:
+ *
+ *   - those of up to four calls, with and without a budget. The clock shows in
+ *     each pass when the lawn asked to be woken; that it is later, that a pass
+ *     comes before, or is as of an older reading, counts as a call;
+ *   - restless ones, whose timers restart themselves in each callback, for
+ *     ever, with a budget of 1, while the clock goes on as it likes.
  *
  * Checked: no timer fires early, nor in the advance in which it was started (so
- * that ttl 0 cannot spin), nor twice, nor after it was stopped or paused;
- * timers of one TTL fire in the order of their starts; an advance fires no more
- * than its budget, and leaves nothing that is due if it fires less; no timer is
- * looked at that a callback may have freed; lawn_next() is never too late; and
- * what src/timer/lawn_impl.h says of checks and bounds holds after each call.
+ * that ttl 0 cannot spin), nor twice, nor after it was stopped or paused; an
+ * advance touches no more than its budget, and leaves nothing that is due if it
+ * touches less; timers of the queue fire in the order of their starts; a timer
+ * that is due fires within far fewer advances than lawn/timer.h says; no timer
+ * or queue is looked at that a callback may have freed; lawn_next() is never
+ * too late, 0 when something due is left, ahead when nothing is, and the
+ * earliest deadline after lawn_settle(); and what src/timer/lawn_impl.h says of
+ * checks, bits and alarms holds after each call.
  *
- * Abstracted: of the queues there are one single's and one class's. A sweep
- * visits those that have come up in any order, does as much as it likes in
- * each visit, and goes on for any part of the time that is to be made up; so
- * all that the lanes and the shares of the code do is here, and more, but not
- * that it comes to an end. The calendar, from which nothing fires, is a part
- * of the tree. No field overflows, `max_moves` is not set, and nobody calls
- * lawn_settle() or lawn_drain(): test/model has those.
+ * Abstracted: a round takes from the slots that are up in any order, from
+ * either end, so all that the lanes of the code do is here, and more. The
+ * number of the pass is one bit: this pass, or one before. The ends of time,
+ * observers, a drain and more than one queue are test/model's.
  *
- * 1.6 million states; 16 with -DCALLS=5.
+ * 4.4 million states; 20 with -DCALLS=5.
  */
 
 #ifndef CALLS
 #define CALLS 4
 #endif
-#define TIMERS 3
-#define FLOOR 1 /* of the class of the TTLs 1 and 2 */
-#define SPAN 1  /* near_span */
-#define NOW 4   /* of the latest advance: all times are relative to it */
-#define LATER 5 /* than that, in a callback */
-#define NEVER 255
 
-#define least(a, b) ((a) < (b) -> (a) : (b))
+#include "slots.pml"
+#include "lawn.pml"
 
-/* The places of a timer, in the order of place.h. */
-#define idle 0
-#define paused 1
-#define stray 2
-#define native 3
-#define listed 4
-#define near 5
-
-#define is_in_queue(t) (where[t] >= paused && where[t] <= native)
-
-/* The timers, from 1. */
-byte where[TIMERS + 1];
-byte deadline[TIMERS + 1];
-byte check[TIMERS + 1];
-bit queue[TIMERS + 1];
-byte turn[TIMERS + 1];
-byte ttl_of[TIMERS + 1]; /* for the assertions, as are these */
-bit owed[TIMERS + 1];    /* a callback */
-bit is_new[TIMERS + 1];  /* started in this advance */
-
-/* The queues. */
-#define single 0
-#define class 1
-chan queues[2] = [TIMERS] of { byte };
-byte bounds[2] = NEVER;
-byte strays[2];
-byte stray_bounds[2] = NEVER;
-byte single_ttl;
-
-/* The lawn. */
-byte now = NOW;
-byte next_due = NEVER; /* lawn_next(), but for timers that are all paused */
-bool busy;
-
-/* The advance. */
-byte pass_now, budget, fired;
-
+/* The program. */
 byte calls = CALLS;
-chan call = [0] of { byte }; /* of a callback */
-chan done = [0] of { bit };
+bit is_restless;
+bit is_first;         /* timer 1 of the restless, to be started */
+byte way[TIMERS + 1]; /* in which a restless timer is started */
+byte age;             /* advances that have left timer 1 due */
 
-#define may_go_on (budget == 0 || fired < budget)
-#ifdef FAULT_A_RUN_HAS_NO_BUDGET
-#define may_go_on_with_run true
-#else
-#define may_go_on_with_run may_go_on
-#endif
+#define swap_in(field, t, u)                                                   \
+    k = field[t];                                                              \
+    field[t] = field[u];                                                       \
+    field[u] = k
 
-inline first_of(q, t)
+inline sort_two(t, u)
 {
-    t = 0;
     if
-    :: len(queues[q]) > 0 -> queues[q] ? <t>
+    :: list[t] > list[u] || list[t] == list[u] && rank[t] > rank[u] ->
+        swap_in(list, t, u);
+        swap_in(rank, t, u);
+        swap_in(deadline, t, u);
+        swap_in(check, t, u);
+        swap_in(owed, t, u);
+        swap_in(is_new, t, u);
+        swap_in(order, t, u)
     :: else
     fi
 }
 
-/* In the tree, which is no more here than the set of the timers that are. */
-#define is_before(t, u) (where[u] != near || deadline[t] < deadline[u] || \
-                         deadline[t] == deadline[u] && turn[t] <= turn[u])
-
-inline first_near(t)
-{
-    if
-    :: where[1] == near && is_before(1, 2) && is_before(1, 3) -> t = 1
-    :: where[2] == near && is_before(2, 1) && is_before(2, 3) -> t = 2
-    :: where[3] == near && is_before(3, 1) && is_before(3, 2) -> t = 3
-    :: else -> t = 0
-    fi
-}
-
-inline first_waiting(when)
-{
-    first_near(head);
-    when = (head != 0 -> deadline[head] : NEVER);
-    head = 0
-}
-
-inline settle(q)
-{
-    first_of(q, head);
-    bounds[q] = (head != 0 -> check[head] : NEVER);
-    stray_bounds[q] = (head != 0 && strays[q] > 0 -> check[head] : NEVER);
-    head = 0
-}
-
-inline append(t, q, how)
-{
-    where[t] = how;
-    queue[t] = q;
-    if
-    :: how == stray ->
-        strays[q]++;
-        if
-        :: strays[q] == 1 -> stray_bounds[q] = check[t]
-        :: else
-        fi
-    :: else
-    fi;
-    if
-    :: len(queues[q]) == 0 ->
-        bounds[q] = check[t];
-#ifndef FAULT_A_NEW_HEAD_IS_NOT_NEXT
-        next_due = least(next_due, check[t]);
-#endif
-        if
-        :: how != stray -> stray_bounds[q] = NEVER
-        :: else
-        fi
-    :: else
-    fi;
-    queues[q] ! t
-}
-
-inline enqueue(t, how)
-{
-    check[t] = now + FLOOR;
-    assert(check[t] <= deadline[t]);
-    append(t, class, how)
-}
-
-inline unlink(t)
-{
-    if
-    :: is_in_queue(t) ->
-        queues[queue[t]] ?? eval(t);
-        if
-        :: where[t] != native -> strays[queue[t]]--
-        :: else
-        fi
-    :: else
-    fi;
-    check[t] = 0;
-    queue[t] = 0
-}
-
-#define turn_without(t, u) (turn[u] > turn[t] -> turn[u] - 1 : turn[u])
-
-/* Turns are numbered from 1, without gaps. */
-inline drop_turn(t)
-{
-    if
-    :: turn[t] != 0 ->
-        turn[0] = turn[t];
-        turn[1] = turn_without(0, 1);
-        turn[2] = turn_without(0, 2);
-        turn[3] = turn_without(0, 3);
-        turn[0] = 0;
-        turn[t] = 0
-    :: else
-    fi
-}
-
-inline take_turn(t)
-{
-    drop_turn(t);
-    turn[t] = 1 + (turn[1] != 0) + (turn[2] != 0) + (turn[3] != 0)
-}
-
-inline leave_order(t)
-{
-    strays[queue[t]]++;
-    stray_bounds[queue[t]] = least(stray_bounds[queue[t]], check[t])
-}
-
-/* lawn_timer_start(), inline or not. */
-inline start(t, ttl)
-{
-    take_turn(t);
-    if
-    :: is_in_queue(t) && ttl != 0 && now + ttl >= check[t] ->
-        if
-#ifndef FAULT_A_STRAY_IS_TAKEN_FOR_A_NATIVE
-        :: where[t] == native -> leave_order(t); where[t] = stray
-#endif
-        :: where[t] == paused -> where[t] = stray
-        :: else
-        fi;
-        next_due = least(next_due, now + ttl);
-        deadline[t] = now + ttl
-    :: else ->
-        if
-        :: where[t] != idle -> unlink(t)
-        :: else
-        fi;
-        deadline[t] = now + ttl;
-        if
-#ifndef FAULT_NOTHING_IS_DEFERRED
-        :: busy && ttl == 0 -> where[t] = listed
-#endif
-        :: else ->
-            if
-            :: len(queues[single]) == 0 -> single_ttl = ttl
-            :: else
-            fi;
-            if
-            :: single_ttl == ttl ->
-                check[t] = deadline[t];
-                append(t, single, native)
-            :: single_ttl != ttl && ttl == 0 -> /* a class of its own */
-                where[t] = near;
-                next_due = least(next_due, deadline[t])
-            :: else -> enqueue(t, native)
-            fi
-        fi
-    fi;
-    ttl_of[t] = ttl;
-    owed[t] = 1;
-    is_new[t] = busy
-}
-
-inline stop(t)
-{
-    if
-    :: where[t] != idle -> unlink(t)
-    :: else
-    fi;
-    rest(t)
-}
-
-/* What an idle timer still holds is of no account. */
-inline rest(t)
-{
-    where[t] = idle;
-    deadline[t] = 0;
-    check[t] = 0;
-    queue[t] = 0;
-    drop_turn(t);
-    ttl_of[t] = 0;
-    owed[t] = 0;
-    is_new[t] = 0
-}
-
-inline pause(t)
-{
-    if
-    :: where[t] == idle || where[t] == paused
-    :: where[t] == native || where[t] == stray ->
-        if
-        :: where[t] == native -> leave_order(t)
-        :: else
-        fi;
-        where[t] = paused;
-        owed[t] = 0;
-        is_new[t] = 0;
-        drop_turn(t);
-        ttl_of[t] = 0
-    :: else -> stop(t)
-    fi
-}
-
-/* lawn_check(), as far as it goes. */
-inline check_lawn()
+/* Which timer is which does not matter, unless one is watched. */
+inline sort()
 {
     d_step {
-        i = 1;
-        do
-        :: i <= TIMERS ->
-            assert(owed[i] == (where[i] > paused));
-            assert(where[i] != listed || busy);
-            assert(!is_in_queue(i) || check[i] <= deadline[i]);
-            assert(!is_in_queue(i) || bounds[queue[i]] <= check[i]);
-            assert(where[i] != stray || stray_bounds[queue[i]] <= check[i]);
-            assert(busy || !owed[i] || next_due <= deadline[i]);
-            i++
-        :: else -> break
-        od;
-        i = 0
+        if
+        :: !is_restless ->
+            sort_two(1, 2);
+            sort_two(2, 3);
+            sort_two(1, 2)
+        :: else
+        fi
     }
 }
 
-/* One that is idle is as good as another. */
+/* What a program does in a callback, or between advances. An idle timer is as
+ * good as another, and comes first. */
 inline choose_to_start(t)
 {
     if
-    :: t = 1
-    :: where[1] != idle -> t = 2
-    :: where[1] != idle && where[2] != idle -> t = 3
+    :: is_restless -> t = (TIMERS - calls - is_first) % TIMERS + 1
+    :: !is_restless -> t = 1
+    :: !is_restless && is_linked(2) -> t = 2
+    :: !is_restless && is_linked(3) -> t = 3
     fi
 }
 
-inline choose_to_stop(t)
+inline choose_linked(t)
 {
     if
-    :: where[1] != idle -> t = 1
-    :: where[2] != idle -> t = 2
-    :: where[3] != idle -> t = 3
+    :: is_linked(1) -> t = 1
+    :: is_linked(2) -> t = 2
+    :: is_linked(3) -> t = 3
     fi
 }
 
-/* What the program does in a callback, or between advances. */
-active proctype calls_of_program()
+#define may(t, how) (!is_restless || way[t] == (how))
+
+inline start_somehow(t)
 {
-    byte i, head, who;
-end:
-    atomic {
-        call ? _;
-        do
-        :: calls > 0 ->
-            calls--;
-            choose_to_start(who);
-            if
-            :: busy -> now = LATER
-            :: true
-            fi;
-            if
-            :: true -> start(who, 0)
-            :: true -> start(who, 1)
-            :: true -> start(who, 2)
-            fi;
-            who = 0;
-            check_lawn()
-        :: calls > 0 && where[1] + where[2] + where[3] > 0 ->
-            calls--;
-            choose_to_stop(who);
-            if
-            :: stop(who)
-            :: where[who] > paused -> pause(who)
-            fi;
-            who = 0;
-            check_lawn()
-        :: break
-        od;
-        done ! 0;
-        goto end
-    }
+    if
+    :: may(t, 0) -> start(t, now)
+    :: may(t, 1) -> start(t, now + 1)
+    :: may(t, 2) && queue_ttl != NO_QUEUE -> start_in_queue(t)
+    :: may(t, 3) -> start(t, now + 15)
+    fi;
+    t = 0
 }
 
-inline fire(t)
+inline call()
+{
+    if
+    :: if
+       :: who != 0 /* restarts itself */
+       :: who == 0 -> choose_to_start(who)
+       fi;
+        if
+        :: calls > 0 && !is_restless -> calls--; now++
+        :: true
+        fi;
+        start_somehow(who)
+    :: !is_restless && (is_linked(1) || is_linked(2) || is_linked(3)) ->
+        choose_linked(who);
+        if
+        :: stop(who)
+        :: owed[who] -> pause(who)
+        fi;
+        who = 0
+    :: !is_restless && !busy -> settle(0)
+    :: !is_restless && !busy -> settle(1)
+    :: !is_restless && queue_ttl != NO_QUEUE -> destroy_queue()
+    fi
+}
+
+#define is_at_due (part == slots_first)
+
+inline choose()
 {
     d_step {
-        assert(owed[t] && where[t] > paused); /* once, and not when stopped */
-        assert(deadline[t] <= pass_now);      /* early */
-        assert(!is_new[t]);                   /* it could spin */
-        assert(may_go_on);
-        i = 1;
         do
-        :: i <= TIMERS ->
-            assert(!owed[i] || ttl_of[i] != ttl_of[t] || turn[i] >= turn[t]);
-            i++
-        :: else -> break
-        od;
-        i = 0;
-        rest(t);
-        fired++
-    };
-    call ! t;
-    done ? _
-}
-
-inline find_limit(q)
-{
-    first_waiting(limit);
-#ifndef FAULT_STRAYS_ARE_NOT_WAITED_FOR
-    limit = least(limit, least(stray_bounds[single], stray_bounds[class]));
-#endif
-#ifndef FAULT_THE_CLASS_IS_NOT_WAITED_FOR
-    limit = (q == single && single_ttl != 0 -> least(limit, bounds[class])
-                                            : limit);
-#endif
-    limit = least(limit, pass_now + 1)
-}
-
-/* Any number of natives, from the head of the queue. */
-inline fire_natives(q)
-{
-    find_limit(q);
-    first_of(q, timer);
-    do
-    :: may_go_on_with_run && timer != 0 && where[timer] == native &&
-            deadline[timer] < limit ->
-#ifdef FAULT_THE_NEXT_IS_READ_BEFORE_THE_CALLBACK
-        queues[q] ?? eval(timer);
-        first_of(q, head);
-        fire(timer);
-        timer = head;
-        head = 0
-#else
-        queues[q] ?? eval(timer);
-        fire(timer);
-        first_of(q, timer)
-#endif
-        ;
-        assert(timer == 0 || where[timer] != idle) /* freed, perhaps */
-    :: break
-    od;
-    limit = 0;
-    timer = 0
-}
-
-/* What step(), move_early(), move() and wait_in_order() do with a timer that
- * has come up. */
-inline file_first(q)
-{
-    first_of(q, timer);
-    if
-    :: timer == 0
-    :: timer != 0 && check[timer] <= until && where[timer] == paused ->
-        unlink(timer);
-        rest(timer)
-    :: timer != 0 && where[timer] != paused &&
-            (check[timer] <= until ||
-             check[timer] <= pass_now + 1 && deadline[timer] > pass_now) ->
-        unlink(timer);
-        if
-        :: deadline[timer] < now + SPAN -> where[timer] = near
-        :: else -> enqueue(timer, stray)
-        fi
-    :: else
-    fi;
-    timer = 0
-}
-
-/* expire(). sweep_one() and sweep() visit queues that have come up, in any
- * order and as often as they like. */
-inline expire()
-{
-    do
-    :: may_go_on ->
-        atomic {
-            first_waiting(until);
-            until = least(until, pass_now);
-            found[single] = bounds[single] <= until;
-            found[class] = bounds[class] <= until;
+        :: choices != 0 || part == 2 && !is_firing -> break
+        :: else ->
             if
-            :: found[single] || found[class] ->
-                do
-                :: until < pass_now -> until++ /* a part of what is late */
-                :: break
-                od;
-                found[single] = bounds[single] <= until;
-                found[class] = bounds[class] <= until
-            :: else ->
-                until = 0;
-                first_near(timer);
-                if
-                :: timer != 0 && deadline[timer] <= pass_now ->
-                    fire(timer);
-                    timer = 0
-                :: else -> timer = 0; break
-                fi
+            :: is_firing -> choose_from_queue()
+            :: !is_firing && is_at_due -> choose_from_due()
+            :: else -> choose_from_slots()
             fi
-        };
-        do
-        :: atomic { found[single] && may_go_on -> fire_natives(single) }
-        :: atomic { found[class] && may_go_on -> fire_natives(class) }
-        :: atomic { found[single] && may_go_on -> file_first(single) }
-        :: atomic { found[class] && may_go_on -> file_first(class) }
-        :: break
-        od;
-        atomic {
-            if
-            :: found[single] -> settle(single)
-            :: else
-            fi;
-            if
-            :: found[class] -> settle(class)
-            :: else
-            fi;
-            found[single] = 0;
-            found[class] = 0;
-            until = 0
-        }
-    :: else -> break
-    od
+        od
+    }
 }
 
 inline leave()
 {
     d_step {
+#ifdef FAULT_DUE_IS_ALWAYS_FIRST
+        slots_first = false;
+#else
+        slots_first = (slots_first != !has_left);
+#endif
         busy = false;
-        i = 1;
-        do
-        :: i <= TIMERS ->
-            where[i] = (where[i] == listed -> near : where[i]);
-            i++
-        :: else -> break
-        od;
+        open();
+        /* Nothing that was due is left, unless the budget was. */
+        is_enough = has_left;
+        count_list(due);
+        for (i : 1 .. TIMERS) {
+            assert(!owed[i] || deadline[i] > pass_now ||
+                   next == 0 && (is_new[i] || !is_enough))
+        }
+        assert(!is_enough || n > 0 || next > pass_now);
+        /* Nor is it for long: far less than 8 (n / budget + q) + 8. */
+        if
+        :: is_restless && owed[1] && !is_new[1] && deadline[1] <= pass_now ->
+            age++;
+            assert(age < 2 * (TIMERS + 1))
+        :: else -> age = 0
+        fi;
+        for (i : 1 .. TIMERS) {
+            is_new[i] = 0
+        }
         i = 0;
-        first_waiting(next_due);
-        next_due = least(next_due, least(bounds[single], bounds[class]))
-    }
-}
-
-/* Nothing that was due is left, unless the budget was. */
-inline check_advance()
-{
-    d_step {
-        i = 1;
-        do
-        :: i <= TIMERS ->
-            assert(!may_go_on || !owed[i] || is_new[i] ||
-                   deadline[i] > pass_now);
-            is_new[i] = 0;
-            i++
-        :: else -> break
-        od;
-        i = 0
+        pass_now = 0;
+        budget = 0;
+        spent = 0;
+        touched = 0;
+        part = 0
     };
     check_lawn()
 }
 
 #define count_down(when) \
-    when = (when > 0 && when < NEVER -> when - 1 : when)
+    when = (when >= before -> when : (when > CIRCLE -> when - CIRCLE : 0))
 
-/* Which is that all that is known is a tick closer, or further back. */
-inline let_time_pass()
+/* Which changes no slot. How late a timer in `due` is makes no difference. */
+inline start_anew()
 {
-    i = 1;
-    do
-    :: i <= TIMERS ->
-        count_down(deadline[i]);
-        count_down(check[i]);
-        i++
-    :: else -> break
-    od;
-    i = 0;
-    count_down(bounds[single]);
-    count_down(bounds[class]);
-    count_down(stray_bounds[single]);
-    count_down(stray_bounds[class]);
-    count_down(next_due)
+    d_step {
+        if
+        :: seen >= CIRCLE ->
+            now = now - CIRCLE;
+            seen = seen - CIRCLE;
+            until = until - CIRCLE;
+            count_down(wake);
+            count_down(queue_turn);
+            for (i : 1 .. NODES) {
+                count_down(deadline[i]);
+                count_down(check[i])
+            }
+            i = 0
+        :: else
+        fi;
+        count_list(in_queue);
+        queue_turn = (n == 0 -> 0 : queue_turn);
+        for (i : 1 .. NODES) {
+            deadline[i] = (list[i] == due && wake == 0 && deadline[i] <= now
+                           -> 0 : deadline[i])
+        }
+        i = 0
+    }
 }
 
-#define is_late(t) (where[t] != idle && deadline[t] <= 1)
-
-/* lawn_advance() */
-active proctype advance()
+/* lawn_advance(), maybe as of a reading of the clock that is not the latest. */
+inline enter()
 {
-    byte i, head, timer, limit, until;
-    bit found[2];
-    do
-    :: atomic {
-            call ! 0;
-            done ? _;
-            if
-            :: !is_late(1) && !is_late(2) && !is_late(3) -> let_time_pass()
-            :: true
-            fi;
-            if
-            :: next_due <= now -> /* lawn_advance_rest() */
-                pass_now = now;
-                busy = true;
-                if
-                :: budget = 0
-                :: budget = 1
-                :: budget = 2
-                fi
-            :: else
-            fi
+    start_anew();
+    if
+    :: is_restless && now >= wake && now < seen + CIRCLE -> now++
+    :: now < wake -> now = wake
+    :: now >= wake
+    :: calls > 0 && !is_restless ->
+        calls--;
+        if
+        :: now++
+        :: now < wake -> now = wake + 2
+        :: now < wake -> now = wake + CIRCLE
+        fi
+    fi;
+    if
+    :: pass_now = now
+    :: calls > 0 && !is_restless && now > until && now > wake ->
+        calls--;
+        pass_now = now - 1
+    fi;
+    if
+    :: wake <= pass_now ->
+        d_step {
+            busy = true;
+            is_settled = false;
+#ifndef FAULT_PASSES_HAVE_NO_NUMBER
+            for (i : 1 .. NODES) {
+                check[i] = (check[i] == this_pass -> before : check[i])
+            }
+#endif
         };
         if
-        :: busy ->
-            expire();
-            leave();
-            check_advance();
-            d_step {
-                pass_now = 0;
-                budget = 0;
-                fired = 0;
-                if
-                :: now == LATER -> now = NOW; let_time_pass()
-                :: else
-                fi
-            }
-        :: else
+        :: !is_restless -> budget = 0
+        :: budget = 1
+        :: !is_restless -> budget = 2
         fi
+    :: else -> pass_now = 0
+    fi
+}
+
+active proctype program()
+{
+    byte who, choices;
+    atomic {
+        if
+        :: true
+        :: now = 3
+        :: now = CIRCLE + 2
+        fi;
+        if
+        :: queue_ttl = 0
+        :: queue_ttl = 5
+        fi;
+        if
+        :: true
+        :: is_restless = true;
+            calls = TIMERS;
+            if
+            :: is_first = true
+            :: true
+            fi;
+            select(who : 0 .. 3);
+            way[1] = who;
+            select(who : 0 .. 2);
+            way[2] = who;
+            select(who : way[2] .. 2);
+            way[3] = who;
+            who = 0
+        fi
+    };
+    do
+    :: do
+       :: atomic {
+               calls > 0 || is_restless && who != 0 ->
+               if
+               :: is_restless && busy
+               :: else -> calls--
+               fi;
+               call();
+               sort()
+           }
+       :: who == 0 -> break
+       od;
+       atomic {
+           if
+           :: !busy && wake != NEVER && (!is_restless || calls == 0) -> enter()
+           :: else
+           fi
+       };
+       do
+       :: busy ->
+           atomic {
+               choose();
+               if
+               :: choices & 2 -> who = 1
+               :: choices & 4 -> who = 2
+               :: choices & 8 -> who = 3
+               :: choices & 16 -> who = ALARM
+               :: choices == 0 -> leave(); break
+               fi;
+               choices = 0;
+               touch(who);
+               if
+               :: who != 0 ->
+                   who = (is_restless -> who : 0);
+                   sort();
+                   break
+               :: else -> sort()
+               fi
+           }
+       :: else -> break
+       od
     od
 }

@@ -13,9 +13,9 @@
  * Time goes on for ever in a finite model, as each time is kept as the ticks
  * that are left to it. There are two clocks, the kernel's, by which the timerfd
  * runs, and the engine's, which may go a tick apart. The program may lose the
- * processor anywhere for any number of ticks, but for one at most between
- * reading the clock and setting the timerfd. With `stands` the engine's clock
- * is a virtual one, which only the program sets.
+ * processor anywhere for any number of ticks, and settling takes as many, but
+ * there is one at most between reading the clock and setting the timerfd. With
+ * `stands` the engine's clock is a virtual one, which only the program sets.
  *
  * Checked: what says BUSY and what returns has its reason, the timerfd is
  * running whenever a deadline is to be slept for, a sleeper is late by no more
@@ -24,18 +24,22 @@
  * what is ready is polled, what is due fires, and a wait that has a limit ends
  * (the formulas at the end, which a lost wake-up would break).
  *
- * Abstracted: the lawn is its next deadline, exact as lawn_settle() leaves it;
- * the epoll set is one source and the timerfd (pass.pml has who shares an fd;
- * channel.pml has what makes a completion channel readable); the kernel refuses
- * nothing; `stall_at` is arithmetic, which test/unit has.
+ * Abstracted: the lawn is its earliest deadline and lawn_next(), which is that
+ * or earlier, and which a pass or lawn_settle() makes later, or does not
+ * (advance.pml has both); of a budget, that a pass may leave to the next what
+ * it should move; the epoll set is one source and the timerfd (pass.pml has who
+ * shares an fd; channel.pml has what makes a completion channel readable); the
+ * kernel refuses nothing; `stall_at` is arithmetic, which test/unit has.
  *
- * 100 thousand states, 150 with the largest formula.
+ * 250 to 400 thousand states with each formula.
  */
 
 #define TTL 3  /* longest, in ticks */
 #define STEP 2 /* longest_nsec: a TTL above it is slept for in two steps */
 #define NEVER 255
 #define APART 1 /* the clocks, at most */
+
+#define least(a, b) ((a) < (b) -> (a) : (b))
 
 /* The world. */
 bool ready;        /* the source's fd is readable */
@@ -45,10 +49,10 @@ bit apart;         /* the kernel's clock is ahead */
 bool stands;       /* the engine's clock */
 
 /* The engine; times are what is left to them on its clock. */
-byte due = NEVER; /* lawn_next() */
+byte due = NEVER;  /* the earliest deadline */
+byte next = NEVER; /* lawn_next() */
 byte armed = NEVER;
 byte limit = NEVER; /* of the wait */
-bool now_moved;     /* the clock, since the program has read it */
 
 /* For the assertions. */
 bool blocks, waits, has_limit;
@@ -76,16 +80,15 @@ inline tick_of_kernel()
     fi;
     count_down(left);
     since_read = is_arming;
-    now_moved = now_moved || !stands;
     wakes = 0
 }
 
 inline tick_of_engine()
 {
     count_down(due);
+    count_down(next);
     count_down(armed);
-    count_down(limit);
-    now_moved = true
+    count_down(limit)
 }
 
 #define may_tick (!is_arming || since_read == 0)
@@ -115,23 +118,21 @@ active proctype world()
     od
 }
 
-/* The assertions want to know how old the time is that is set. */
-inline read_clock()
+inline read_times()
 {
     now_due = due;
+    now_next = next;
     now_armed = armed;
-    now_limit = limit;
-    now_moved = false;
-    is_arming = true
+    now_limit = limit
 }
 
 /* What is not needed any more is 0, or it would count as another state. */
 inline forget()
 {
     now_due = 0;
+    now_next = 0;
     now_armed = 0;
     now_limit = 0;
-    now_moved = false;
     is_arming = false;
     since_read = 0;
     wake_at = 0;
@@ -144,20 +145,46 @@ inline forget()
     has_come = false
 }
 
-/* A timer is started, re-armed or stopped. */
+/* A timer is started, re-armed or stopped. A start makes lawn_next() earlier,
+ * by the begin of a slot. */
 inline set_due()
 {
     if
     :: due = 1
-    :: due = TTL
+    :: due = TTL; if :: next = least(next, 1) :: skip fi
     :: due = NEVER
+    fi;
+    next = least(next, due)
+}
+
+/* What is not due is moved, or was stopped: an empty slot. */
+inline advance()
+{
+    if
+    :: now_due == 0 && due == 0 ->
+        work = true;
+        next = NEVER;
+        set_due()
+    :: else ->
+        next = due;
+        if
+        :: due != 0 && due != 1 -> next = 1
+        :: skip
+        fi;
+        if
+        :: work = true
+        :: skip
+        fi
     fi
 }
 
-/* lawn_engine_progress(), with a budget for all. */
+/* lawn_engine_progress() */
 inline pass()
 {
-    now_due = due;
+    atomic {
+        now_due = due;
+        now_next = next
+    }
     atomic {
         work = ready;
         if
@@ -167,31 +194,63 @@ inline pass()
     }
     atomic {
         if
-        :: now_due == 0 && due == 0 -> work = true; set_due()
+        :: now_next == 0 -> is_cut = false; advance()
+        :: now_next == 0 && !is_cut -> /* all that is moved is left to do */
+            is_cut = true;
+#ifndef FAULT_WHAT_MOVES_IS_NO_WORK
+            work = true
+#endif
         :: else
         fi;
-        now_due = 0
+        assert(work || !is_cut); /* 0: nothing is left */
+        now_due = 0;
+        now_next = 0
     }
 }
 
-/* look(): the lawn, then epoll_wait() without a timeout. `busy` is BUSY. */
+/* look(): epoll_wait() without a timeout. `busy` is BUSY. */
 inline look()
 {
     busy = false;
     expired = false;
     if
-#ifndef FAULT_DEADLINE_IS_NOT_LOOKED_AT
-    :: now_due == 0 -> busy = true
-#endif
 #ifdef FAULT_ROOM_FOR_ONE_EVENT
-    :: now_due != 0 && ready -> busy = true
-    :: now_due != 0 && left == 0 -> expired = true
-    :: now_due != 0 && !ready && left != 0
+    :: ready -> busy = true
+    :: left == 0 -> expired = true
+    :: !ready && left != 0
 #else
-    :: else -> busy = ready; expired = (left == 0)
+    :: true -> busy = ready; expired = (left == 0)
 #endif
     fi;
-    assert(busy == (now_due == 0 || ready)) /* BUSY is that there is work */
+    assert(busy == ready)
+}
+
+/* prepare(), which takes any time. */
+inline settle_and_look()
+{
+#ifdef FAULT_THE_CLOCK_IS_READ_BEFORE_SETTLING
+    atomic { read_times() };
+#endif
+    atomic {
+        if
+        :: next = due; now_next = now_due /* as seen from the reading */
+        :: skip                           /* too many timers, or it is due */
+        fi;
+        look()
+    }
+}
+
+/* The end of it. */
+inline read_clock()
+{
+#ifndef FAULT_THE_CLOCK_IS_READ_BEFORE_SETTLING
+    read_times();
+#endif
+    is_arming = true;
+#ifndef FAULT_DEADLINE_IS_NOT_LOOKED_AT
+    busy = busy || now_next == 0;
+#endif
+    wake_at = least(now_next, now_limit)
 }
 
 /* set_timer(), the times being those since the clock was read. */
@@ -217,7 +276,7 @@ inline set_timer()
         :: wake_at != NEVER -> left = (wake_at < STEP -> wake_at : STEP)
         fi;
         set_late = since_read;
-        armed = (now_due <= now_limit -> due : limit)
+        armed = (now_next <= now_limit -> next : limit)
     :: else
     fi;
     assert(left != NEVER || wake_at == NEVER); /* nothing would wake it */
@@ -245,12 +304,12 @@ inline block()
 
 inline arm_and_poll()
 {
-    atomic { read_clock() };
+    settle_and_look();
     atomic {
-        look();
+        read_clock();
         if
         :: busy -> forget(); goto progress
-        :: else -> now_limit = NEVER; wake_at = now_due
+        :: else
         fi
     };
     atomic { set_timer() };
@@ -265,26 +324,33 @@ inline wait()
         :: limit = 1
         :: limit = NEVER
         fi;
-        read_clock();
         waits = true
     };
     do
-    :: atomic {
-            look();
-            wake_at = (now_due <= now_limit -> now_due : now_limit);
-            has_limit = (wake_at != NEVER);
+    :: settle_and_look();
+        atomic {
+            read_clock();
+            has_limit = (least(due, limit) != NEVER);
             if
             :: busy -> break
             :: else
             fi
         };
-        atomic { set_timer() };
         atomic {
-            block();
-            by_timer = (now_due <= now_limit);
-            has_moved = now_moved;
-            read_clock();
-            has_come = (by_timer -> now_due == 0 : now_limit == 0);
+            if
+            :: wake_at != 0 -> set_timer()
+            :: else -> timed_out = true; is_arming = false; since_read = 0
+            fi
+        };
+        atomic {
+            if
+            :: blocks -> block()
+            :: else
+            fi;
+            by_timer = (now_next <= now_limit);
+            has_moved = !stands; /* if only by less than a tick */
+            read_times();
+            has_come = (by_timer -> now_next == 0 : now_limit == 0);
             if
             :: !timed_out ->
                 assert(ready || is_interrupted); /* nobody has called */
@@ -300,7 +366,7 @@ inline wait()
 #endif
                 assert(has_come || stands); /* early */
                 break
-            :: else /* the rest */
+            :: else -> forget() /* the rest */
             fi
         }
     od;
@@ -314,9 +380,9 @@ inline wait()
 
 active proctype program()
 {
-    byte now_due, now_armed, now_limit; /* as read */
+    byte now_due, now_next, now_armed, now_limit; /* as read */
     byte wake_at;
-    bool work, busy, expired, timed_out, is_interrupted;
+    bool work, is_cut, busy, expired, timed_out, is_interrupted;
     bool by_timer, has_moved, has_come;
     atomic {
         if
