@@ -47,7 +47,7 @@ struct alignas(64) Lawn : lawn_t {
     lawn_link_t due;   // at the next advance: in no slot
     bool busy;         // in an advance or a drain
     bool is_settled;   // `wake` may be later than the begin of a slot
-    bool slots_first;  // the advance before ran out of budget in `due`
+    bool slots_first;  // of the slots and `due`, in the next advance
     Pass *pass;        // that runs
     Queue *queues;     // all
     Queue *firing;     // whose timers fire now

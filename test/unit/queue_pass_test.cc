@@ -7,8 +7,6 @@
 #include "timer/observer.h"
 #include "timer_fixture.h"
 
-#include <lawn/queue.h>
-
 #include <algorithm>
 #include <string>
 
@@ -20,13 +18,6 @@ constexpr lawn_time_t ttl = 1'000'000;
 class QueuePass : public lawn_test::TimerFixture
 {
 protected:
-    lawn_queue_t *create(lawn_time_t after)
-    {
-        lawn_queue_t *queue = nullptr;
-        EXPECT_EQ(lawn_queue_create(lawn_, after, &queue), LAWN_OK);
-        return queue;
-    }
-
     Probe &start_in(lawn_queue_t *queue, lawn_time_t now)
     {
         Probe &p = probe();

@@ -4,8 +4,6 @@
 
 #include "timer_fixture.h"
 
-#include <lawn/queue.h>
-
 namespace
 {
 
@@ -16,13 +14,6 @@ constexpr lawn_time_t ttl = 1'000'000;
 class Queue : public lawn_test::TimerFixture
 {
 protected:
-    lawn_queue_t *create(lawn_time_t after)
-    {
-        lawn_queue_t *queue = nullptr;
-        EXPECT_EQ(lawn_queue_create(lawn_, after, &queue), LAWN_OK);
-        return queue;
-    }
-
     static void start_in(lawn_queue_t *queue, Probe &probe, lawn_time_t now)
     {
         lawn_queue_start(queue, &probe.timer, now);

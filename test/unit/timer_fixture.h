@@ -5,7 +5,7 @@
 #ifndef LAWN_TEST_UNIT_TIMER_FIXTURE_H
 #define LAWN_TEST_UNIT_TIMER_FIXTURE_H
 
-#include <lawn/timer.h>
+#include <lawn/queue.h>
 
 #include <gtest/gtest.h>
 
@@ -88,6 +88,13 @@ protected:
                 i.reset();
             }
         }
+    }
+
+    lawn_queue_t *create(lawn_time_t after)
+    {
+        lawn_queue_t *queue = nullptr;
+        EXPECT_EQ(lawn_queue_create(lawn_, after, &queue), LAWN_OK);
+        return queue;
     }
 
     void start(Probe &probe, lawn_time_t now, lawn_time_t ttl)
