@@ -69,7 +69,9 @@ typedef struct {
     double ticks_per_sec; /* of `clock`; 0: lawn_time_sec_value() */
     /* Most timers touched per pass: fired, moved, or let go after a pause
      * (lawn_advance); 0: 64. Work left over is done by the next pass, after it
-     * has polled. */
+     * has polled. A timer is moved two or three times before it fires, and a
+     * move costs some 30 ns. So where passes are slow, timers many and
+     * callbacks short, a few times as much makes them less late. */
     unsigned budget;
     /* A pass this long after the one before is a stall; 0: 10 ms. */
     lawn_time_t stall_threshold;

@@ -21,12 +21,6 @@
 namespace e2e
 {
 
-inline Arguments operator+(Arguments a, const Arguments &b)
-{
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
-
 struct Transport {
     const char *name;
     const char *server;

@@ -26,25 +26,21 @@ namespace
 
 using e2e::af_packet;
 using e2e::Arguments;
+using e2e::bad_usage;
 using e2e::Dpdk;
 using e2e::eal;
 using e2e::expect_within_a_minute;
+using e2e::gave_up;
 using e2e::memif;
+using e2e::patient;
+using e2e::peer_dead;
 using e2e::Process;
 using e2e::Transport;
 using e2e::operator+;
 
-constexpr int gave_up = 1;
-constexpr int bad_usage = 2;
-constexpr int peer_dead = 3;
-
 const char *const connections = "1000";
 const char *const iters = "20";
 constexpr double messages = 1000.0 * 20;
-
-// Where a fifth is lost each way, a probe in three brings no answer: with few
-// probes, some of a thousand connections would be taken for dead.
-const Arguments patient = {"--keepalive", "2s,200ms,20"};
 
 const testing::Environment *const added =
     testing::AddGlobalTestEnvironment(new e2e::Namespace);

@@ -17,6 +17,24 @@ namespace e2e
 
 using Arguments = std::vector<std::string>;
 
+inline Arguments operator+(Arguments a, const Arguments &b)
+{
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+// What the programs exit with.
+constexpr int gave_up = 1;
+constexpr int bad_usage = 2;
+constexpr int peer_dead = 3;
+
+// For losses of up to a fifth each way, where a message in three, or a probe,
+// brings no answer. Of 40,000 messages, some are lost ten times in a row, and
+// where a slow machine has made the RTO its greatest, a second, that takes as
+// long as the peer timeout is by default.
+inline const Arguments patient = {"--keepalive", "2s,500ms,20",
+                                  "--peer-timeout", "60s"};
+
 class Process
 {
 public:

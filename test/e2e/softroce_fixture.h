@@ -23,23 +23,9 @@
 namespace e2e
 {
 
-constexpr int gave_up = 1;
-constexpr int bad_usage = 2;
-constexpr int peer_dead = 3;
-
 const char *const connections = "1000";
 const char *const iters = "20";
 constexpr double messages = 1000.0 * 20;
-
-// Where a fifth is lost each way, a probe in three brings no answer: with few
-// probes, some of a thousand connections would be taken for dead.
-inline const Arguments patient = {"--keepalive", "2s,200ms,20"};
-
-inline Arguments operator+(Arguments a, const Arguments &b)
-{
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
 
 class SoftRoce : public testing::Test
 {

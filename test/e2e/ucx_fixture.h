@@ -24,10 +24,6 @@
 namespace e2e
 {
 
-constexpr int gave_up = 1;
-constexpr int bad_usage = 2;
-constexpr int peer_dead = 3;
-
 const char *const connections = "1000";
 constexpr double connection_count = 1000;
 
@@ -45,17 +41,8 @@ inline const Arguments lively = {
 constexpr double earliest_death = 1.6;
 constexpr double latest_death = 2.1;
 
-// Where a fifth is lost each way, a probe in three brings no answer.
-inline const Arguments patient = {"--keepalive", "2s,200ms,20"};
-
 const char *const polling = "";
 const char *const sleeping = "--events";
-
-inline Arguments operator+(Arguments a, const Arguments &b)
-{
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
 
 inline std::vector<std::string> transports()
 {
