@@ -23,7 +23,8 @@
  * A timer is looked at when its slot begins, which is never after its deadline:
  *   - the deadline has come: it fires;
  *   - it has not, or was re-armed meanwhile: what remains is a shorter TTL, and
- *     the timer moves to a finer slot, at most ten times;
+ *     the timer moves to a finer slot, at most ten times, and once more after a
+ *     re-arm;
  *   - it was paused: the lawn lets go of it.
  * So a re-arm to a later deadline is one store, and a pause is one store,
  * however often they are done. A program that declares a TTL which many timers
@@ -70,10 +71,10 @@ struct lawn {
 typedef struct lawn_timer lawn_timer_t;
 
 /* Called when `timer` has expired: its deadline is <= `now`, the time of the
- * advance. The timer is idle; the callback may start, stop, pause or free any
- * timer, this one and others due in the same pass included. It may not advance
- * or destroy the lawn it is called from (an assertion in debug builds; ignored
- * in release builds). */
+ * advance (at most LAWN_TIME_INFINITY - 2). The timer is idle; the callback may
+ * start, stop, pause or free any timer, this one and others due in the same
+ * pass included. It may not advance or destroy the lawn it is called from (an
+ * assertion in debug builds; ignored in release builds). */
 typedef void (*lawn_expired_fn_t)(lawn_timer_t *timer, lawn_time_t now);
 
 typedef struct lawn_link {
@@ -191,7 +192,9 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
 
 /* Empties the lawn: every running timer becomes idle and is handed to `each`
  * (NULL: to nobody) in no order, with the latest time seen; paused timers are
- * let go. Returns how many were handed over. What `each` starts anew stays. */
+ * let go. Returns how many were handed over. What `each` starts anew stays. A
+ * drain from inside `each` takes all that is left, and what was started anew.
+ */
 LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
 
 /* Walks the whole structure and every invariant in it, O(count); for tests.

@@ -38,8 +38,7 @@ bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
                    size_t *running)
 {
     const lawn_link_t *const slot = &lawn->slots[c][index];
-    const bool has_bits =
-        (lawn->filled[c] >> index & 1) != 0 && (lawn->occupied >> c & 1) != 0;
+    const bool has_bit = (lawn->filled[c] >> index & 1) != 0;
     // Of a round that goes on, something may be left.
     lawn_time_t least = lawn->until == lawn->seen ? lawn->seen + 1 : 0;
     return list_is_sound(slot, running, [&](const lawn_timer_t *timer) {
@@ -47,7 +46,7 @@ bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
         const lawn_time_t number = slot_of(c, check);
         const bool is_ordered = check >= least;
         least = check;
-        return has_bits && is_ordered && check <= timer->deadline &&
+        return has_bit && is_ordered && check <= timer->deadline &&
                check == number << shift_of(c) && number % slot_count == index &&
                wakes(lawn, timer, lawn->is_settled ? timer->deadline : check);
     });
@@ -96,6 +95,9 @@ lawn_status_t lawn_check(const lawn_t *handle)
                     lawn->limit == (is_closed ? 0 : open_limit) &&
                     lawn->next == (lawn->observer ? 0 : lawn->wake) &&
                     due_is_sound(lawn, &running);
+    for (unsigned c = 0; c < class_count; ++c) {
+        is_sound &= (lawn->occupied >> c & 1) == (lawn->filled[c] != 0);
+    }
     for (unsigned i = 0; i < class_count * slot_count && is_sound; ++i) {
         is_sound =
             slot_is_sound(lawn, i / slot_count, i % slot_count, &running);

@@ -66,10 +66,7 @@ bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
 void begin_drain(Lawn *lawn)
 {
     for (Queue *queue = lawn->queues; queue; queue = queue->next) {
-        if (is_linked(&queue->alarm.timer)) {
-            list_remove(&queue->alarm.timer.link);
-            queue->alarm.timer.link.next = nullptr;
-        }
+        unlink(&queue->alarm.timer);
     }
     for (auto &slots : lawn->slots) {
         for (lawn_link_t &slot : slots) {
@@ -217,10 +214,7 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
 bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
     const bool was_running = end(impl_of(lawn), timer, Event::stop);
-    if (is_linked(timer)) {
-        list_remove(&timer->link);
-        timer->link.next = nullptr;
-    }
+    unlink(timer);
     return was_running;
 }
 

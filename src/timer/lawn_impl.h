@@ -5,8 +5,8 @@
 //   - In a slot, check <= deadline, and checks do not decrease towards the
 //     tail. A slot that is late may hold timers for 64 slots on, behind those
 //     that are late.
-//   - A slot with a timer in it has its bit, and its class has one. A bit may
-//     stand for an empty slot: stop does not know the slot.
+//   - A slot with a timer in it has its bit. A bit may stand for an empty slot:
+//     stop does not know the slot. A class has a bit if one of its slots has.
 //   - No slot holds a timer with a check at or before `seen`.
 //   - `wake` <= every check in a slot, and <= every deadline in `due`. After
 //     lawn_settle() only <= every deadline, and the limit is closed, so that no
@@ -103,6 +103,15 @@ inline void list_remove(lawn_link_t *link)
 inline bool is_linked(const lawn_timer_t *timer)
 {
     return timer->link.next != nullptr;
+}
+
+// Of a timer that may be in a list.
+inline void unlink(lawn_timer_t *timer)
+{
+    if (is_linked(timer)) {
+        list_remove(&timer->link);
+        timer->link.next = nullptr;
+    }
 }
 
 inline bool is_paused(const lawn_timer_t *timer)

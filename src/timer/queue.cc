@@ -94,9 +94,7 @@ void queue_close(Queue *queue)
     while (!list_is_empty(&queue->timers)) {
         lawn_timer_stop(lawn, timer_of(queue->timers.next));
     }
-    if (is_linked(&queue->alarm.timer)) {
-        list_remove(&queue->alarm.timer.link);
-    }
+    unlink(&queue->alarm.timer);
     (queue->prev ? queue->prev->next : lawn->queues) = queue->next;
     if (queue->next) {
         queue->next->prev = queue->prev;

@@ -3,40 +3,14 @@
 // DPDK's timers as lawn/rte_compat.h makes them, by their names in DPDK, on
 // virtual time: what they have in common with DPDK's, and what they do
 // otherwise. rte_compat_lcore_test.cc has more than one lcore, and
-// rte_compat_original_test.cc the two side by side. What is allocated is
-// counted: the program is linked with --wrap.
+// rte_compat_original_test.cc the two side by side.
 
+#include "counted_malloc.h"
 #include "rte_compat_fixture.h"
 
 #include <functional>
 #include <memory>
 #include <vector>
-
-namespace
-{
-
-size_t allocated; // since it was set to 0; in bytes
-
-} // namespace
-
-extern "C" {
-
-void *__real_malloc(size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocated += size;
-    return __real_malloc(size);
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    allocated += size;
-    return __real_aligned_alloc(alignment, size);
-}
-}
 
 namespace
 {

@@ -2,12 +2,12 @@
 //
 // UCX's timer wheel as lawn/ucs_compat.h makes it, by its names in UCX and on
 // virtual time: what it has in common with UCX's, and what it does where that
-// is wrong. ucs_compat_original_test.cc has the two side by side. What is
-// allocated is counted: the program is linked with --wrap.
+// is wrong. ucs_compat_original_test.cc has the two side by side.
 
 #define LAWN_UCS_COMPAT
 #include <lawn/ucs_compat.h>
 
+#include "counted_malloc.h"
 #include "ucs_compat_program.h"
 
 #include <gtest/gtest.h>
@@ -16,32 +16,6 @@
 #include <functional>
 #include <memory>
 #include <vector>
-
-namespace
-{
-
-size_t allocated; // since it was set to 0; in bytes
-
-} // namespace
-
-extern "C" {
-
-void *__real_malloc(size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocated += size;
-    return __real_malloc(size);
-}
-
-void *__real_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocated += count * size;
-    return __real_calloc(count, size);
-}
-}
 
 namespace
 {

@@ -116,7 +116,9 @@ TEST_F(Check, BitsOfASlot)
     expect_found(&lawn_->filled[c], ~bit_of(slot_of(c, ttl)));
     expect_found(&lawn_->occupied, uint64_t{0});
     expect_found(&lawn_->occupied, ~(uint64_t{1} << c));
-    // Bits may stand for empty slots and classes.
+    // A class is not occupied without the bit of a slot.
+    expect_found(&lawn_->occupied, uint64_t{1} << c | uint64_t{1} << (c + 1));
+    // Bits may stand for empty slots.
     for (uint64_t &filled : lawn_->filled) {
         filled = ~uint64_t{0};
     }
