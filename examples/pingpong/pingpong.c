@@ -108,10 +108,7 @@ static bool make_session(program_t *p, uint64_t run)
     session_sender_t sender = transport_sender(p->transport);
     lawn_status_t status = session_create(&config, &sender, &p->session);
     if (status == LAWN_OK) {
-        /* What a timer costs here is cheap: its callback marks a connection,
-         * and what a pass sends is bounded elsewhere. */
-        lawn_engine_params_t params = {.budget = 256};
-        status = lawn_engine_create(&params, &p->engine);
+        status = lawn_engine_create(NULL, &p->engine);
     }
     if (status != LAWN_OK) {
         complain("cannot set up %u connections: %s",
