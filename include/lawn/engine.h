@@ -30,9 +30,9 @@
  * engine's time.
  *
  * No hidden threads, no signals. An engine belongs to one thread at a time, but
- * for lawn_engine_time(); engines are independent of each other. Only create
- * and add allocate; only create, add, remove, destroy, arm, fd and wait call
- * the kernel.
+ * for lawn_engine_time() and the timers of its box; engines are independent of
+ * each other. Only create, add and box allocate; only create, add, remove,
+ * destroy, arm, fd and wait call the kernel.
  *
  * A child of fork() has an engine of its own in what it inherits, timers and
  * sources included, and nothing that it does to it is felt by the parent. It
@@ -44,6 +44,7 @@
 #ifndef LAWN_ENGINE_H
 #define LAWN_ENGINE_H
 
+#include <lawn/shared.h>
 #include <lawn/timer.h>
 
 LAWN_BEGIN_DECLS
@@ -69,9 +70,7 @@ typedef struct {
     double ticks_per_sec; /* of `clock`; 0: lawn_time_sec_value() */
     /* Most timers touched per pass: fired, moved, or let go after a pause
      * (lawn_advance); 0: 64. Work left over is done by the next pass, after it
-     * has polled. A timer is moved two or three times before it fires, and a
-     * move costs some 30 ns. So where passes are slow, timers many and
-     * callbacks short, a few times as much makes them less late. */
+     * has polled. */
     unsigned budget;
     /* A pass this long after the one before is a stall; 0: 10 ms. */
     lawn_time_t stall_threshold;
@@ -138,6 +137,15 @@ LAWN_API lawn_time_t lawn_engine_time(const lawn_engine_t *engine);
  * pass so far, measured on the wall; lawn_engine_start() is not. Not for
  * lawn_get_time(), which may have gone back. */
 LAWN_API lawn_t *lawn_engine_lawn(lawn_engine_t *engine);
+
+/* The box of the engine, for timers that other threads start and stop
+ * (lawn/shared.h), with deadlines on lawn_engine_time(). Each pass drains it
+ * before it expires timers, of `budget` messages at most. A sleeping engine
+ * wakes for a deadline before the one that it sleeps until, and for a retired
+ * timer; that costs the other thread two system calls. The engine's: made by
+ * the first call, which allocates, and destroyed with it. NULL when there is no
+ * memory. The engine's thread. */
+LAWN_API lawn_box_t *lawn_engine_box(lawn_engine_t *engine);
 
 /* lawn_timer_start() with the clock read here: exact wherever it is called.
  * `ttl` is in ticks. Cannot fail, never allocates. */

@@ -85,6 +85,13 @@ uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
     }
 }
 
+// As a source: only an engine that has a box pays for it.
+unsigned poll_box(void *arg)
+{
+    lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
+    return lawn_box_drain(engine->box, engine->now, engine->budget);
+}
+
 void count_stall(lawn_engine_t *engine, lawn_time_t now)
 {
     // Not `now - engine->now`: after a sleep the gap counts from its end.
@@ -155,6 +162,7 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (is_inside(engine)) {
         return;
     }
+    lawn_box_destroy(engine->box);
     close_sleep(engine);
     lawn_destroy(engine->lawn);
     close_trace(engine, engine->trace);
@@ -267,6 +275,20 @@ lawn_time_t lawn_engine_time(const lawn_engine_t *engine)
 lawn_t *lawn_engine_lawn(lawn_engine_t *engine)
 {
     return engine->lawn;
+}
+
+lawn_box_t *lawn_engine_box(lawn_engine_t *engine)
+{
+    if (!engine->box &&
+        lawn_box_create(engine->lawn, &engine->box) == LAWN_OK) {
+        if (lawn_engine_add(engine, poll_box, engine, -1, nullptr) != LAWN_OK) {
+            lawn_box_destroy(engine->box);
+            engine->box = nullptr;
+            return nullptr;
+        }
+        lawn_box_on_wake(engine->box, wake, engine);
+    }
+    return engine->box;
 }
 
 void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,

@@ -41,6 +41,7 @@ struct lawn_engine {
     lawn_t *lawn;
     lawn_source_t *first;
     lawn_source_t *last;
+    lawn_box_t *box; // nullptr until somebody asks for it
     unsigned budget;
     bool in_pass;
     bool has_removed; // sources to free when the pass has ended
@@ -53,7 +54,8 @@ struct lawn_engine {
     lawn_allocator_t allocator;
     lawn::Trace *trace; // or nullptr
 
-    // Sleeping; -1 until something needs it.
+    // Sleeping; -1 until something needs it. wake() reads some of it, so that
+    // is stored atomically.
     int epoll_fd;
     int timer_fd;
     unsigned forks;     // fork_count when they were opened
@@ -92,6 +94,9 @@ lawn_status_t watch(lawn_engine_t *engine, int fd);
 
 // Undoes watch() for a source that is leaving, unless another shares its fd.
 void unwatch(lawn_engine_t *engine, const lawn_source_t *source);
+
+// Wakes the engine `arg` from another thread, which has found it asleep.
+void wake(void *arg);
 
 // Closes what sleeping has opened; in the child of a fork, for it alone.
 void close_sleep(lawn_engine_t *engine);

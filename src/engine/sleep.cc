@@ -129,15 +129,19 @@ bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
     return timerfd_settime(timer_fd, 0, &spec, nullptr) == 0;
 }
 
-bool owns_timer_fd(const lawn_engine_t *engine)
+bool is_signed(int timer_fd, unsigned signature)
 {
     itimerspec spec;
-    return engine->timer_fd >= 0 &&
-           timerfd_gettime(engine->timer_fd, &spec) == 0 &&
+    return timer_fd >= 0 && timerfd_gettime(timer_fd, &spec) == 0 &&
            static_cast<uint64_t>(spec.it_interval.tv_sec - interval_sec) *
                        nsec_per_sec +
                    static_cast<uint64_t>(spec.it_interval.tv_nsec) ==
-               engine->signature;
+               signature;
+}
+
+bool owns_timer_fd(const lawn_engine_t *engine)
+{
+    return is_signed(engine->timer_fd, engine->signature);
 }
 
 // Of an engine that owns its timerfd, which is registered nowhere else. To be
@@ -175,9 +179,9 @@ lawn_status_t open_sleep(lawn_engine_t *engine)
         add_fd(epoll_fd, timer_fd, timer_event) == LAWN_OK &&
         add_inherited_fds(engine, epoll_fd) == LAWN_OK) {
         engine->epoll_fd = epoll_fd;
-        engine->timer_fd = timer_fd;
-        engine->forks = fork_count;
-        engine->signature = signature;
+        __atomic_store_n(&engine->timer_fd, timer_fd, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->forks, fork_count, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->signature, signature, __ATOMIC_RELAXED);
         return LAWN_OK;
     }
     const int error = errno;
@@ -236,6 +240,7 @@ lawn_status_t prepare(lawn_engine_t *engine, lawn_time_t *now_p,
                : status;
 }
 
+// BUSY when another thread has started a timer meanwhile.
 lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
                         lawn_time_t until, bool expired)
 {
@@ -246,6 +251,9 @@ lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
             return LAWN_ERR_IO;
         }
         engine->armed = until;
+    }
+    if (engine->box && !lawn_box_sleep(engine->box, until)) {
+        return LAWN_ERR_BUSY;
     }
     engine->stall_at = add_saturating(until, engine->stall_threshold);
     return LAWN_OK;
@@ -301,8 +309,23 @@ void lawn::close_sleep(lawn_engine_t *engine)
         close(engine->timer_fd);
     }
     engine->epoll_fd = -1;
-    engine->timer_fd = -1;
+    __atomic_store_n(&engine->timer_fd, -1, __ATOMIC_RELAXED);
     engine->armed = LAWN_TIME_INFINITY;
+}
+
+// Has the timerfd run out now. The owner set it before it said that it sleeps,
+// so this comes after; should it come when the owner is up again, the next
+// look() sees that the timerfd has run out, and sets it anew.
+void lawn::wake(void *arg)
+{
+    const lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
+    const int timer_fd = __atomic_load_n(&engine->timer_fd, __ATOMIC_RELAXED);
+    const unsigned signature =
+        __atomic_load_n(&engine->signature, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&engine->forks, __ATOMIC_RELAXED) == fork_count &&
+        is_signed(timer_fd, signature)) {
+        set_timer_fd(timer_fd, signature, 1);
+    }
 }
 
 lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
@@ -343,8 +366,8 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
             status = set_timer(engine, now, until, expired);
             status = status == LAWN_OK ? block(engine) : status;
         }
-        if (status == LAWN_ERR_IO) {
-            return status;
+        if (status == LAWN_ERR_IO || status == LAWN_ERR_BUSY) {
+            return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }
         const lawn_time_t slept_from = now;
         now = read_clock(engine);

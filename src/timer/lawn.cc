@@ -260,8 +260,11 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
             continue;
         }
         end_run(lawn, timer);
-        ++drained;
         report(lawn, Event::stop, timer, lawn->now, 0);
+        if (lawn->on_drain && !lawn->on_drain(timer)) {
+            continue;
+        }
+        ++drained;
         if (each) {
             each(timer, lawn->now);
         }

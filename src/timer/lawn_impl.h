@@ -52,6 +52,9 @@ struct alignas(64) Lawn : lawn_t {
     Queue *queues;     // all
     Queue *firing;     // whose timers fire now
     Queue *draining;   // from this one on
+    // NULL, or asked of each timer that a drain takes out. False: it is a
+    // shared one that was stopped, and not handed over.
+    bool (*on_drain)(lawn_timer_t *timer);
     lawn_allocator_t allocator;
     void *memory;                               // what was allocated
     uint64_t occupied;                          // a bit per class

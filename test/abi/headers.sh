@@ -36,6 +36,12 @@ void use()
     two.start(engine.get(), 5);
     one.stop();
     two.pause();
+    auto shared = lawn::make_shared_timer(lawn_engine_box(engine.get()),
+                                          [&](lawn_time_t now) { fired = now; });
+    shared.start_at(5);
+    shared.start_local_at(5);
+    shared.stop();
+    shared.sync();
 }'
 for header in "$include"/lawn/*.hpp; do
     name=lawn/$(basename "$header")

@@ -1,0 +1,11 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The symbols of the inline functions of lawn/shared.h.
+ */
+#include <lawn/shared.h>
+
+extern inline bool lawn_shared_start_local(lawn_shared_t *timer,
+                                           lawn_time_t deadline);
+extern inline bool lawn_shared_is_active(const lawn_shared_t *timer);
+extern inline lawn_time_t lawn_shared_deadline(const lawn_shared_t *timer);

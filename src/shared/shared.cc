@@ -1,0 +1,222 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Shared timers by the compiler's atomics, on a lawn.
+
+#include "shared/shared_ops.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace lawn
+{
+
+namespace
+{
+
+struct Builtins {
+    template <class T> static T load(const T *from)
+    {
+        return __atomic_load_n(from, __ATOMIC_SEQ_CST);
+    }
+
+    template <class T> static void store(T *to, T value)
+    {
+        __atomic_store_n(to, value, __ATOMIC_SEQ_CST);
+    }
+
+    // A store that may be seen later than what comes after it.
+    template <class T> static void put(T *to, T value)
+    {
+        __atomic_store_n(to, value, __ATOMIC_RELEASE);
+    }
+
+    template <class T> static T exchange(T *at, T value)
+    {
+        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
+    }
+
+    // If *at is *expected, else tells in *expected what it is.
+    template <class T> static bool swap(T *at, T *expected, T value)
+    {
+        return __atomic_compare_exchange_n(at, expected, value, false,
+                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+
+    static uintptr_t add(uintptr_t *at, uintptr_t value)
+    {
+        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
+    }
+
+    static uintptr_t set(uintptr_t *at, uintptr_t bits)
+    {
+        return __atomic_fetch_or(at, bits, __ATOMIC_SEQ_CST);
+    }
+
+    static uintptr_t clear(uintptr_t *at, uintptr_t bits)
+    {
+        return __atomic_fetch_and(at, ~bits, __ATOMIC_SEQ_CST);
+    }
+
+    static void pause()
+    {
+        sched_yield();
+    }
+};
+
+using Ops = SharedOps<Builtins>;
+
+lawn_shared_t *shared_of(lawn_timer_t *timer)
+{
+    return reinterpret_cast<lawn_shared_t *>(timer); // its first member
+}
+
+uintptr_t this_thread()
+{
+    return static_cast<uintptr_t>(pthread_self());
+}
+
+void on_expired(lawn_timer_t *timer, lawn_time_t now)
+{
+    lawn_box_t *const box = shared_of(timer)->box;
+    __atomic_store_n(&box->runner, this_thread(), __ATOMIC_RELAXED);
+    ++box->busy;
+    if (!Ops::expire(shared_of(timer), now)) {
+        ++box->lawn->pass->moved;
+    }
+    --box->busy;
+}
+
+bool on_drain(lawn_timer_t *timer)
+{
+    return timer->expired != on_expired || Ops::uncover(shared_of(timer));
+}
+
+// Takes the box's timers out of a list of the lawn's.
+void uncover_all(const lawn_box_t *box, lawn_link_t *list)
+{
+    for (lawn_link_t *i = list->next; i != list;) {
+        lawn_timer_t *const timer = timer_of(i);
+        i = i->next;
+        if (timer->expired == on_expired && shared_of(timer)->box == box) {
+            lawn_timer_stop(box->lawn, timer);
+            Ops::uncover(shared_of(timer));
+        }
+    }
+}
+
+} // namespace
+
+} // namespace lawn
+
+using namespace lawn;
+
+lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
+{
+    if (!lawn || !box_p) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    Lawn *const owner = impl_of(lawn);
+    lawn_box_t *const box =
+        static_cast<lawn_box_t *>(allocate(owner->allocator, sizeof(*box)));
+    if (!box) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    *box = {};
+    box->users = 1;
+    box->lawn = owner;
+    box->allocator = owner->allocator;
+    box->process = getpid();
+    owner->on_drain = on_drain;
+    *box_p = box;
+    return LAWN_OK;
+}
+
+void lawn_box_destroy(lawn_box_t *box)
+{
+    if (!box) {
+        return;
+    }
+    LAWN_ASSERT(box->busy == 0);
+    if (box->busy != 0) {
+        return;
+    }
+    uncover_all(box, &box->lawn->due);
+    for (auto &slots : box->lawn->slots) {
+        for (lawn_link_t &slot : slots) {
+            uncover_all(box, &slot);
+        }
+    }
+    Ops::close(box);
+    Ops::drop(box);
+}
+
+unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now, unsigned budget)
+{
+    if (LAWN_LIKELY(__atomic_load_n(&box->head, __ATOMIC_RELAXED) == 0 &&
+                    !box->taken)) {
+        return 0;
+    }
+    ++box->busy;
+    lawn_see(box->lawn, now);
+    const unsigned count = Ops::drain(box, box->lawn->now, budget);
+    --box->busy;
+    return count;
+}
+
+bool lawn_box_sleep(lawn_box_t *box, lawn_time_t until)
+{
+    return Ops::sleep(box, until);
+}
+
+void lawn_box_on_wake(lawn_box_t *box, void (*wake)(void *arg), void *arg)
+{
+    box->wake = wake;
+    box->wake_arg = arg;
+}
+
+void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
+                      lawn_shared_fn_t expired)
+{
+    *timer = {};
+    lawn_timer_init(&timer->timer, on_expired);
+    timer->deadline = LAWN_TIME_INFINITY;
+    timer->cover = LAWN_TIME_INFINITY;
+    timer->box = box;
+    timer->expired = expired;
+    Ops::hold(box);
+}
+
+bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)
+{
+    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    return Ops::start(timer, deadline);
+}
+
+bool lawn_shared_start_rest(lawn_shared_t *timer, lawn_time_t deadline)
+{
+    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    return Ops::start_local(timer, deadline);
+}
+
+bool lawn_shared_stop(lawn_shared_t *timer)
+{
+    return Ops::stop(timer);
+}
+
+void lawn_shared_sync(lawn_shared_t *timer)
+{
+    const lawn_box_t *const box = timer->box;
+    const bool is_own =
+        Builtins::load(&box->running) == timer &&
+        __atomic_load_n(&box->runner, __ATOMIC_RELAXED) == this_thread();
+    LAWN_ASSERT(!is_own);
+    if (!is_own) {
+        Ops::sync(timer);
+    }
+}
+
+void lawn_shared_retire(lawn_shared_t *timer, lawn_shared_fn_t released)
+{
+    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    Ops::retire(timer, released);
+}

@@ -1,0 +1,287 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Shared timers, step by step. `Atomics` is what the steps are made of: the
+// compiler's builtins in the library, and in the tests an explorer that tries
+// the ways in which the steps of several threads may interleave.
+//
+// What holds, for each timer that is not retired:
+//   1. `cover` is the deadline of the owner's plain timer, INFINITY when that
+//      is idle. Only the owner changes it.
+//   2. deadline >= cover, or the timer is POSTED, or a thread that has made the
+//      deadline earlier is about to find out.
+//   3. A timer is in the box at most once: who sets POSTED puts it there, and
+//      the owner clears POSTED before it looks at the deadline.
+//   4. A start ends in one of three ways: another start or a stop takes its
+//      deadline away by an exchange, or the owner does, which then calls back.
+//
+// Two pairs of accesses must not pass each other (both are sequentially
+// consistent, so that at least one side sees the other's):
+//   - A starter stores the deadline, then loads `cover`. The owner raises
+//     `cover`, then loads the deadline.
+//   - A starter pushes the timer, then loads the tag and the deadline again.
+//     The owner stores `wake_at`, then sets the tag, if nothing was pushed. The
+//     deadline is loaded again because another thread may have made it earlier,
+//     found the timer POSTED, and looked at the tag too soon.
+
+#ifndef LAWN_SRC_SHARED_SHARED_OPS_H
+#define LAWN_SRC_SHARED_SHARED_OPS_H
+
+#include "base/ticks.h"
+#include "shared/box.h"
+
+#include <unistd.h>
+
+namespace lawn
+{
+
+template <class Atomics> struct SharedOps {
+    using Timer = lawn_shared_t;
+    using Box = lawn_box_t;
+
+    // The box's memory stays until as many drops as holds were made.
+    static void hold(Box *box)
+    {
+        Atomics::add(&box->users, 1);
+    }
+
+    static void drop(Box *box)
+    {
+        if (Atomics::add(&box->users, ~uintptr_t{0}) == 1) {
+            const lawn_allocator_t allocator = box->allocator;
+            release(allocator, box);
+        }
+    }
+
+    // Wakes the owner if it sleeps for longer than until `when`. The count is
+    // for close(), which waits until nobody is in `wake` any more.
+    static void ring(Box *box, lawn_time_t when)
+    {
+        if ((Atomics::load(&box->head) & asleep) == 0 ||
+            when >= Atomics::load(&box->wake_at)) {
+            return;
+        }
+        Atomics::add(&box->ringing, 1);
+        if ((Atomics::clear(&box->head, asleep) & asleep) != 0 && box->wake) {
+            box->wake(box->wake_arg);
+        }
+        Atomics::add(&box->ringing, ~uintptr_t{0});
+    }
+
+    // False when the box is closed. The timer is the owner's from then on.
+    static bool push(Box *box, Timer *timer)
+    {
+        uintptr_t head = Atomics::load(&box->head);
+        do {
+            if ((head & closed) != 0) {
+                return false;
+            }
+            timer->next = reinterpret_cast<Timer *>(head & ~tags);
+        } while (!Atomics::swap(&box->head, &head,
+                                reinterpret_cast<uintptr_t>(timer) |
+                                    (head & asleep)));
+        return true;
+    }
+
+    // Of a retired timer that no list has any more.
+    static void let_go(Timer *timer, lawn_time_t now)
+    {
+        Box *const box = timer->box;
+        if (timer->released) {
+            timer->released(timer, now);
+        }
+        drop(box);
+    }
+
+    // Of a message that a closed box refuses, or has had in it. Whoever takes
+    // POSTED away from a retired timer lets go of it.
+    static void take_back(Timer *timer)
+    {
+        Atomics::store(&timer->deadline, LAWN_TIME_INFINITY);
+        if ((Atomics::clear(&timer->flags, posted) & retired) != 0) {
+            let_go(timer, 0);
+        }
+    }
+
+    static bool start(Timer *timer, lawn_time_t deadline)
+    {
+        deadline = earlier_of(deadline, never);
+        if ((Atomics::load(&timer->flags) & retired) != 0) {
+            return false;
+        }
+        Atomics::exchange(&timer->deadline, deadline);
+        if (deadline >= Atomics::load(&timer->cover)) {
+            return true;
+        }
+        Box *const box = timer->box;
+        if ((Atomics::load(&box->head) & closed) != 0) {
+            Atomics::store(&timer->deadline, LAWN_TIME_INFINITY);
+            return false;
+        }
+        if ((Atomics::set(&timer->flags, posted) & posted) == 0 &&
+            !push(box, timer)) {
+            take_back(timer);
+            return false;
+        }
+        ring(box, Atomics::load(&timer->deadline));
+        return true;
+    }
+
+    static bool stop(Timer *timer)
+    {
+        return Atomics::exchange(&timer->deadline, LAWN_TIME_INFINITY) !=
+               LAWN_TIME_INFINITY;
+    }
+
+    // The owner's. Lowers the cover to the deadline.
+    static void cover(Timer *timer)
+    {
+        const lawn_time_t deadline = Atomics::load(&timer->deadline);
+        if (deadline < timer->cover) {
+            Lawn *const lawn = timer->box->lawn;
+            lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
+            Atomics::put(&timer->cover, deadline);
+        }
+    }
+
+    static bool start_local(Timer *timer, lawn_time_t deadline)
+    {
+        const bool is_dead = (Atomics::load(&timer->flags) & retired) != 0 ||
+                             (Atomics::load(&timer->box->head) & closed) != 0;
+        if (!is_dead) {
+            Atomics::store(&timer->deadline, earlier_of(deadline, never));
+            cover(timer);
+        }
+        return !is_dead;
+    }
+
+    // The plain timer has expired. True when the callback was called.
+    static bool expire(Timer *timer, lawn_time_t now)
+    {
+        Box *const box = timer->box;
+        Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
+        // Before the deadline is taken away, so that who finds it gone finds
+        // this, too, or that it is over.
+        Atomics::put(&box->runs, box->runs + 1);
+        Atomics::put(&box->running, timer);
+        lawn_time_t deadline = Atomics::load(&timer->deadline);
+        bool is_taken = false;
+        while (!is_taken && deadline <= now) {
+            is_taken =
+                Atomics::swap(&timer->deadline, &deadline, LAWN_TIME_INFINITY);
+        }
+        // A start may have come between the two steps of a retire.
+        const bool is_due =
+            is_taken && (Atomics::load(&timer->flags) & retired) == 0;
+        if (is_due && timer->expired) {
+            timer->expired(timer, now);
+        }
+        Atomics::put(&box->running, static_cast<Timer *>(nullptr));
+        if (!is_taken) {
+            cover(timer);
+        }
+        return is_due;
+    }
+
+    // The plain timer was taken out of the lawn. True when the timer was
+    // running.
+    static bool uncover(Timer *timer)
+    {
+        Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
+        return stop(timer);
+    }
+
+    // A message has come out of the box.
+    static void receive(Timer *timer, lawn_time_t now)
+    {
+        if ((Atomics::clear(&timer->flags, posted) & retired) == 0) {
+            cover(timer);
+            return;
+        }
+        lawn_timer_stop(timer->box->lawn, &timer->timer);
+        let_go(timer, now);
+    }
+
+    static Timer *take(Box *box, uintptr_t then)
+    {
+        const uintptr_t head = Atomics::exchange(&box->head, then);
+        return reinterpret_cast<Timer *>(head & ~tags);
+    }
+
+    static unsigned drain(Box *box, lawn_time_t now, unsigned budget)
+    {
+        unsigned count = 0;
+        // What was left, then what is there: not what comes meanwhile.
+        for (bool is_taken = false;;) {
+            if (Timer *const timer = box->taken) {
+                if (budget != 0 && count == budget) {
+                    return count;
+                }
+                box->taken = timer->next;
+                receive(timer, now);
+                ++count;
+            } else if (is_taken) {
+                return count;
+            } else {
+                is_taken = true;
+                box->taken = take(box, 0);
+            }
+        }
+    }
+
+    static bool sleep(Box *box, lawn_time_t until)
+    {
+        if (box->taken) {
+            return false;
+        }
+        Atomics::store(&box->wake_at, until);
+        uintptr_t head = 0;
+        return Atomics::swap(&box->head, &head, asleep) || head == asleep;
+    }
+
+    // Waits for the callback of this timer that runs, and for no later one.
+    static void sync(const Timer *timer)
+    {
+        const Box *const box = timer->box;
+        const uintptr_t run = Atomics::load(&box->runs);
+        while (Atomics::load(&box->running) == timer &&
+               Atomics::load(&box->runs) == run) {
+            Atomics::pause();
+        }
+    }
+
+    static void retire(Timer *timer, lawn_shared_fn_t released)
+    {
+        Box *const box = timer->box;
+        hold(box); // past the last step of the timer's own
+        timer->released = released;
+        stop(timer);
+        const uintptr_t was = Atomics::set(&timer->flags, posted | retired);
+        if ((was & posted) == 0 && !push(box, timer)) {
+            take_back(timer);
+        }
+        ring(box, 0);
+        drop(box);
+    }
+
+    // Nothing comes in from then on, and nobody wakes the owner. What is there
+    // is stopped; the owner has uncovered all timers before.
+    static void close(Box *box)
+    {
+        Timer *messages[] = {box->taken, take(box, closed)};
+        box->taken = nullptr;
+        for (Timer *&next : messages) {
+            while (Timer *const timer = next) {
+                next = timer->next;
+                take_back(timer);
+            }
+        }
+        // In the child of a fork, who was ringing is not there.
+        while (Atomics::load(&box->ringing) != 0 && getpid() == box->process) {
+            Atomics::pause();
+        }
+    }
+};
+
+} // namespace lawn
+
+#endif
