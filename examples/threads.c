@@ -1,0 +1,119 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests that one thread runs the timers of, and others answer.
+ *
+ * The owner has an engine, sleeps while nothing is due, and calls a request's
+ * callback when it has waited too long. The workers send requests and start
+ * their timers; an answer stops the timer, a sign of life moves it on. Some
+ * requests are never answered. A request is freed only when the owner has let
+ * go of its timer, whoever is done with it first.
+ */
+#include <lawn/lawn.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WORKERS 3
+#define REQUESTS 2000 /* of each worker */
+
+typedef struct {
+    lawn_shared_t timeout; /* first: the callback's timer is this */
+    lawn_time_t deadline;
+} request_t;
+
+static lawn_engine_t *engine;
+static lawn_box_t *box;
+static atomic_uint answered, timed_out, freed, early;
+
+/* By the owner. */
+static void on_freed(lawn_shared_t *timeout, lawn_time_t now)
+{
+    (void)now;
+    free(timeout);
+    atomic_fetch_add(&freed, 1);
+}
+
+/* By the owner; the worker has given the request up, so this is its end. */
+static void on_timeout(lawn_shared_t *timeout, lawn_time_t now)
+{
+    request_t *request = (request_t *)timeout;
+    if (now < request->deadline) {
+        atomic_fetch_add(&early, 1);
+    }
+    atomic_fetch_add(&timed_out, 1);
+    lawn_shared_retire(timeout, on_freed);
+}
+
+static request_t *send_request(void)
+{
+    request_t *request = calloc(1, sizeof(*request));
+    if (!request) {
+        perror("threads");
+        exit(1);
+    }
+    lawn_shared_init(&request->timeout, box, on_timeout);
+    request->deadline = lawn_engine_time(engine) + lawn_time_from_msec(5);
+    lawn_shared_start(&request->timeout, request->deadline);
+    return request;
+}
+
+/* True when the answer was in time: then the request is ours to end. */
+static bool take_answer(request_t *request)
+{
+    if (!lawn_shared_stop(&request->timeout)) {
+        return false; /* the owner has it */
+    }
+    lawn_shared_retire(&request->timeout, on_freed);
+    return true;
+}
+
+static void *work(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < REQUESTS; ++i) {
+        request_t *request = send_request();
+        if (i % 10 != 0 && take_answer(request)) {
+            atomic_fetch_add(&answered, 1);
+        } /* one in ten is never answered */
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t workers[WORKERS];
+    if (lawn_engine_create(NULL, &engine) != LAWN_OK ||
+        (box = lawn_engine_box(engine)) == NULL) {
+        fprintf(stderr, "threads: cannot make an engine\n");
+        return 1;
+    }
+    for (int i = 0; i < WORKERS; ++i) {
+        if (pthread_create(&workers[i], NULL, work, NULL) != 0) {
+            fprintf(stderr, "threads: cannot make a thread\n");
+            return 1;
+        }
+    }
+    /* The owner: a pass while there is work, asleep until there is. */
+    while (atomic_load(&freed) < WORKERS * REQUESTS) {
+        if (lawn_engine_progress(engine) == 0 &&
+            lawn_engine_wait(engine, LAWN_TIME_INFINITY) != LAWN_OK) {
+            perror("threads");
+            return 1;
+        }
+    }
+    for (int i = 0; i < WORKERS; ++i) {
+        pthread_join(workers[i], NULL);
+    }
+    lawn_engine_destroy(engine);
+    printf("%u answered, %u timed out, %u early\n", atomic_load(&answered),
+           atomic_load(&timed_out), atomic_load(&early));
+    return atomic_load(&answered) + atomic_load(&timed_out) ==
+                       WORKERS * REQUESTS &&
+                   atomic_load(&early) == 0
+               ? 0
+               : 1;
+}
