@@ -29,8 +29,8 @@
  * the timers of a box. If two threads start one timer, the later start counts,
  * and a start of the owner's (lawn_shared_start_local) may count as the later.
  *
- * Start, stop, sync and retire never allocate and cannot fill up. Only create,
- * init, destroy and the last release touch the allocator.
+ * Start, stop, sync and retire never allocate, and there is nothing that could
+ * be full. Create allocates, and the last release frees.
  */
 #ifndef LAWN_SHARED_H
 #define LAWN_SHARED_H
