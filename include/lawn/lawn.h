@@ -11,6 +11,7 @@
 #include <lawn/engine.h>
 #include <lawn/keyed.h>
 #include <lawn/queue.h>
+#include <lawn/service.h>
 #include <lawn/shared.h>
 #include <lawn/time.h>
 #include <lawn/timer.h>
