@@ -457,16 +457,18 @@ TEST_F(ServiceDeathTest, ACallbackDoesNotStopItsService)
 {
     const auto stop = [this] {
         create();
+        Chain chain = {service_, {}, {}, 0};
         start(
             0,
             [](void *arg) {
-                lawn_service_stop(static_cast<lawn_service_t *>(arg), nullptr,
-                                  nullptr);
-                lawn_service_destroy(static_cast<lawn_service_t *>(arg));
+                Chain *const self = static_cast<Chain *>(arg);
+                EXPECT_EQ(lawn_service_stop(self->service, nullptr, nullptr),
+                          0U);
+                lawn_service_destroy(self->service);
+                Calls::note(&self->calls);
             },
-            service_);
-        start(0);
-        calls_.wait_for(1);
+            &chain);
+        chain.calls.wait_for(1);
     };
     EXPECT_MISUSE(stop(), "is_own");
 }
