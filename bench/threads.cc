@@ -215,7 +215,8 @@ private:
 // Far enough never to come, and later each time.
 lawn_time_t later(lawn_time_t now)
 {
-    return now + lawn_time_from_sec(3600);
+    static const lawn_time_t far = lawn_time_from_sec(3600);
+    return now + far;
 }
 
 // While the owner makes passes without end.

@@ -67,10 +67,11 @@ struct lawn_shared {
 LAWN_API lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p);
 
 /* Stops all timers of the box; every start returns false afterwards, and a
- * retire calls `released` at once. Before the lawn is destroyed. The box's
- * memory goes with the last timer that is retired. The owner, but not from a
- * callback of the box (an assertion in debug builds, ignored in release
- * builds). NULL does nothing. */
+ * retire calls `released` at once. (A start that is in progress meanwhile may
+ * return false although it was called back or stopped before.) Before the lawn
+ * is destroyed. The box's memory goes with the last timer that is retired. The
+ * owner, but not from a callback of the box (an assertion in debug builds,
+ * ignored in release builds). NULL does nothing. */
 LAWN_API void lawn_box_destroy(lawn_box_t *box);
 
 /* Takes up to `budget` messages (0: all that are there) and returns how many:

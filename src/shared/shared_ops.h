@@ -18,10 +18,12 @@
 // consistent, so that at least one side sees the other's):
 //   - A starter stores the deadline, then loads `cover`. The owner raises
 //     `cover`, then loads the deadline.
-//   - A starter pushes the timer, then loads the tag and the deadline again.
-//     The owner stores `wake_at`, then sets the tag, if nothing was pushed. The
-//     deadline is loaded again because another thread may have made it earlier,
-//     found the timer POSTED, and looked at the tag too soon.
+//   - A starter pushes the timer, then loads the tag, the flags and the
+//   deadline
+//     again. The owner stores `wake_at`, then sets the tag, if nothing was
+//     pushed. They are loaded again because another thread may have made the
+//     deadline earlier, or retired the timer, found it POSTED, and looked at
+//     the tag too soon.
 
 #ifndef LAWN_SRC_SHARED_SHARED_OPS_H
 #define LAWN_SRC_SHARED_SHARED_OPS_H
@@ -122,7 +124,10 @@ template <class Atomics> struct SharedOps {
             take_back(timer);
             return false;
         }
-        ring(box, Atomics::load(&timer->deadline));
+        // A retire that found the timer POSTED has left it to us, too.
+        const bool is_retired = (Atomics::load(&timer->flags) & retired) != 0;
+        ring(box,
+             is_retired ? 0 : lawn_time_t{Atomics::load(&timer->deadline)});
         return true;
     }
 
