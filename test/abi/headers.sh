@@ -18,6 +18,7 @@ done
 
 # Templates are only compiled where they are used.
 use='
+#include <lawn/lawn.hpp>
 #include <chrono>
 void use();
 void use()
