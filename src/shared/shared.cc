@@ -65,11 +65,6 @@ struct Builtins {
 
 using Ops = SharedOps<Builtins>;
 
-lawn_shared_t *shared_of(lawn_timer_t *timer)
-{
-    return reinterpret_cast<lawn_shared_t *>(timer); // its first member
-}
-
 uintptr_t this_thread()
 {
     return static_cast<uintptr_t>(pthread_self());
@@ -77,31 +72,14 @@ uintptr_t this_thread()
 
 void on_expired(lawn_timer_t *timer, lawn_time_t now)
 {
-    lawn_box_t *const box = shared_of(timer)->box;
-    __atomic_store_n(&box->runner, this_thread(), __ATOMIC_RELAXED);
-    ++box->busy;
-    if (!Ops::expire(shared_of(timer), now)) {
-        ++box->lawn->pass->moved;
-    }
-    --box->busy;
+    lawn_shared_t *const shared = Ops::of(timer);
+    __atomic_store_n(&shared->box->runner, this_thread(), __ATOMIC_RELAXED);
+    Ops::expire(shared, now);
 }
 
 bool on_drain(lawn_timer_t *timer)
 {
-    return timer->expired != on_expired || Ops::uncover(shared_of(timer));
-}
-
-// Takes the box's timers out of a list of the lawn's.
-void uncover_all(const lawn_box_t *box, lawn_link_t *list)
-{
-    for (lawn_link_t *i = list->next; i != list;) {
-        lawn_timer_t *const timer = timer_of(i);
-        i = i->next;
-        if (timer->expired == on_expired && shared_of(timer)->box == box) {
-            lawn_timer_stop(box->lawn, timer);
-            Ops::uncover(shared_of(timer));
-        }
-    }
+    return timer->expired != on_expired || Ops::uncover(Ops::of(timer));
 }
 
 } // namespace
@@ -121,12 +99,7 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
     if (!box) {
         return LAWN_ERR_NO_MEMORY;
     }
-    *box = {};
-    box->users = 1;
-    box->lawn = owner;
-    box->allocator = owner->allocator;
-    box->process = getpid();
-    owner->on_drain = on_drain;
+    Ops::open(box, owner, on_drain);
     *box_p = box;
     return LAWN_OK;
 }
@@ -140,14 +113,7 @@ void lawn_box_destroy(lawn_box_t *box)
     if (box->busy != 0) {
         return;
     }
-    uncover_all(box, &box->lawn->due);
-    for (auto &slots : box->lawn->slots) {
-        for (lawn_link_t &slot : slots) {
-            uncover_all(box, &slot);
-        }
-    }
-    Ops::close(box);
-    Ops::drop(box);
+    Ops::destroy(box, on_expired);
 }
 
 unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now, unsigned budget)
@@ -156,11 +122,7 @@ unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now, unsigned budget)
                     !box->taken)) {
         return 0;
     }
-    ++box->busy;
-    lawn_see(box->lawn, now);
-    const unsigned count = Ops::drain(box, box->lawn->now, budget);
-    --box->busy;
-    return count;
+    return Ops::drain(box, now, budget);
 }
 
 bool lawn_box_sleep(lawn_box_t *box, lawn_time_t until)
@@ -177,13 +139,7 @@ void lawn_box_on_wake(lawn_box_t *box, void (*wake)(void *arg), void *arg)
 void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
                       lawn_shared_fn_t expired)
 {
-    *timer = {};
-    lawn_timer_init(&timer->timer, on_expired);
-    timer->deadline = LAWN_TIME_INFINITY;
-    timer->cover = LAWN_TIME_INFINITY;
-    timer->box = box;
-    timer->expired = expired;
-    Ops::hold(box);
+    Ops::init(timer, box, on_expired, expired);
 }
 
 bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)

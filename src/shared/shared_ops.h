@@ -18,12 +18,11 @@
 // consistent, so that at least one side sees the other's):
 //   - A starter stores the deadline, then loads `cover`. The owner raises
 //     `cover`, then loads the deadline.
-//   - A starter pushes the timer, then loads the tag, the flags and the
-//   deadline
-//     again. The owner stores `wake_at`, then sets the tag, if nothing was
-//     pushed. They are loaded again because another thread may have made the
-//     deadline earlier, or retired the timer, found it POSTED, and looked at
-//     the tag too soon.
+//   - A starter pushes the timer, then loads the tag, and again the flags and
+//     the deadline. The owner stores `wake_at`, then sets the tag, if nothing
+//     was pushed. They are loaded again because another thread may have made
+//     the deadline earlier, or retired the timer, found it POSTED, and looked
+//     at the tag too soon.
 
 #ifndef LAWN_SRC_SHARED_SHARED_OPS_H
 #define LAWN_SRC_SHARED_SHARED_OPS_H
@@ -39,6 +38,36 @@ namespace lawn
 template <class Atomics> struct SharedOps {
     using Timer = lawn_shared_t;
     using Box = lawn_box_t;
+
+    // Makes a box in memory of the lawn's allocator.
+    static void open(Box *box, Lawn *lawn, bool (*on_drain)(lawn_timer_t *))
+    {
+        *box = {};
+        box->users = 1;
+        box->lawn = lawn;
+        box->allocator = lawn->allocator;
+        box->process = getpid();
+        lawn->on_drain = on_drain;
+    }
+
+    // `plain` is called when the plain timer expires.
+    static void init(Timer *timer, Box *box, lawn_expired_fn_t plain,
+                     lawn_shared_fn_t expired)
+    {
+        *timer = {};
+        lawn_timer_init(&timer->timer, plain);
+        timer->deadline = LAWN_TIME_INFINITY;
+        timer->cover = LAWN_TIME_INFINITY;
+        timer->box = box;
+        timer->expired = expired;
+        hold(box);
+    }
+
+    // The plain timer is its first member.
+    static Timer *of(lawn_timer_t *timer)
+    {
+        return reinterpret_cast<Timer *>(timer);
+    }
 
     // The box's memory stays until as many drops as holds were made.
     static void hold(Box *box)
@@ -159,8 +188,18 @@ template <class Atomics> struct SharedOps {
         return !is_dead;
     }
 
-    // The plain timer has expired. True when the callback was called.
-    static bool expire(Timer *timer, lawn_time_t now)
+    // The plain timer has expired; what does not call back was only moved.
+    static void expire(Timer *timer, lawn_time_t now)
+    {
+        Box *const box = timer->box;
+        ++box->busy;
+        if (!call_back(timer, now)) {
+            ++box->lawn->pass->moved;
+        }
+        --box->busy;
+    }
+
+    static bool call_back(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
@@ -214,6 +253,15 @@ template <class Atomics> struct SharedOps {
 
     static unsigned drain(Box *box, lawn_time_t now, unsigned budget)
     {
+        ++box->busy;
+        lawn_see(box->lawn, now);
+        const unsigned count = work_off(box, box->lawn->now, budget);
+        --box->busy;
+        return count;
+    }
+
+    static unsigned work_off(Box *box, lawn_time_t now, unsigned budget)
+    {
         unsigned count = 0;
         // What was left, then what is there: not what comes meanwhile.
         for (bool is_taken = false;;) {
@@ -266,6 +314,33 @@ template <class Atomics> struct SharedOps {
         }
         ring(box, 0);
         drop(box);
+    }
+
+    // `plain` tells the plain timers of shared ones.
+    static void destroy(Box *box, lawn_expired_fn_t plain)
+    {
+        uncover_all(box, &box->lawn->due, plain);
+        for (auto &slots : box->lawn->slots) {
+            for (lawn_link_t &slot : slots) {
+                uncover_all(box, &slot, plain);
+            }
+        }
+        close(box);
+        drop(box);
+    }
+
+    // Takes the box's timers out of a list of the lawn's.
+    static void uncover_all(const Box *box, lawn_link_t *list,
+                            lawn_expired_fn_t plain)
+    {
+        for (lawn_link_t *i = list->next; i != list;) {
+            lawn_timer_t *const timer = timer_of(i);
+            i = i->next;
+            if (timer->expired == plain && of(timer)->box == box) {
+                lawn_timer_stop(box->lawn, timer);
+                uncover(of(timer));
+            }
+        }
     }
 
     // Nothing comes in from then on, and nobody wakes the owner. What is there

@@ -150,11 +150,6 @@ struct Explore {
 
 using Ops = lawn::SharedOps<Explore>;
 
-lawn_shared_t *shared_of(lawn_timer_t *timer)
-{
-    return reinterpret_cast<lawn_shared_t *>(timer);
-}
-
 } // namespace
 
 World::World(const Scenario &scenario, const Fault *fault)
@@ -203,13 +198,8 @@ void World::make_box()
     lawn_create(&params, &lawn_);
     lawn::Lawn *const owner = lawn::impl_of(lawn_);
     box_ = static_cast<lawn_box_t *>(on_allocate(this, sizeof(*box_)));
-    *box_ = {};
-    box_->users = 1;
-    box_->lawn = owner;
+    Ops::open(box_, owner, on_drain);
     box_->wake = on_wake;
-    box_->allocator = owner->allocator;
-    box_->process = getpid();
-    owner->on_drain = on_drain;
     fresh_.assign(arena_, arena_ + allocated_);
 }
 
@@ -221,14 +211,7 @@ unsigned World::begin()
     weakness_.reset();
     make_box();
     for (unsigned i = 0; i < scenario_.timers; ++i) {
-        lawn_shared_t &timer = timers_[i];
-        timer = {};
-        lawn_timer_init(&timer.timer, on_plain);
-        timer.deadline = LAWN_TIME_INFINITY;
-        timer.cover = LAWN_TIME_INFINITY;
-        timer.box = box_;
-        timer.expired = on_expired;
-        Ops::hold(box_);
+        Ops::init(&timers_[i], box_, on_plain, on_expired);
     }
     for (const Op &op : scenario_.before) {
         apply(op);
@@ -335,7 +318,7 @@ bool World::call(const Op &op, Frame *frame)
         lawn_drain(lawn_, nullptr);
         break;
     case Do::destroy:
-        destroy_box();
+        Ops::destroy(box_, on_plain);
         break;
     }
     return true;
@@ -345,10 +328,7 @@ bool World::call(const Op &op, Frame *frame)
 void World::drain(lawn_time_t now, unsigned budget)
 {
     if (Explore::load(&box_->head) != 0 || box_->taken) {
-        ++box_->busy;
-        lawn_see(lawn_, now);
-        Ops::drain(box_, lawn_->now, budget);
-        --box_->busy;
+        Ops::drain(box_, now, budget);
     }
 }
 
@@ -361,32 +341,6 @@ bool World::start_local(lawn_shared_t *timer, lawn_time_t deadline)
         return true;
     }
     return Ops::start_local(timer, deadline);
-}
-
-// As lawn_box_destroy().
-void World::uncover_all(lawn_link_t *list)
-{
-    for (lawn_link_t *i = list->next; i != list;) {
-        lawn_timer_t *const timer = lawn::timer_of(i);
-        i = i->next;
-        if (timer->expired == on_plain) {
-            lawn_timer_stop(lawn_, timer);
-            Ops::uncover(shared_of(timer));
-        }
-    }
-}
-
-void World::destroy_box()
-{
-    lawn::Lawn *const owner = box_->lawn;
-    uncover_all(&owner->due);
-    for (auto &slots : owner->slots) {
-        for (lawn_link_t &slot : slots) {
-            uncover_all(&slot);
-        }
-    }
-    Ops::close(box_);
-    Ops::drop(box_);
 }
 
 void World::sleep(lawn_time_t until, bool stays)
@@ -410,21 +364,15 @@ void World::sleep(lawn_time_t until, bool stays)
     }
 }
 
-// As shared.cc.
 void World::on_plain(lawn_timer_t *timer, lawn_time_t now)
 {
-    lawn_box_t *const box = shared_of(timer)->box;
-    ++box->busy;
-    if (!Ops::expire(shared_of(timer), now)) {
-        ++box->lawn->pass->moved;
-    }
-    --box->busy;
-    world->end_run(world->index_of(shared_of(timer)));
+    Ops::expire(Ops::of(timer), now);
+    world->end_run(world->index_of(Ops::of(timer)));
 }
 
 bool World::on_drain(lawn_timer_t *timer)
 {
-    return timer->expired != on_plain || Ops::uncover(shared_of(timer));
+    return timer->expired != on_plain || Ops::uncover(Ops::of(timer));
 }
 
 void World::on_expired(lawn_shared_t *timer, lawn_time_t now)

@@ -179,8 +179,6 @@ private:
     bool call(const Op &op, Frame *frame);
     void drain(lawn_time_t now, unsigned budget);
     bool start_local(lawn_shared_t *timer, lawn_time_t deadline);
-    void uncover_all(lawn_link_t *list);
-    void destroy_box();
     void sleep(lawn_time_t until, bool stays);
     void on_begin(Frame *frame);
     void on_return(const Frame &frame, bool result);
