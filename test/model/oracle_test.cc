@@ -7,6 +7,7 @@
 // LAWN_TEST_SEED replays one seed; LAWN_TEST_SCALE is the share of operations
 // to run in percent (100), for runs under an instrument.
 
+#include "../environment.h"
 #include "timer/advance.h"
 
 #include <lawn/queue.h>
@@ -23,11 +24,7 @@
 namespace
 {
 
-uint64_t environment(const char *name, uint64_t otherwise)
-{
-    const char *const text = getenv(name);
-    return text ? strtoull(text, nullptr, 0) : otherwise;
-}
+using lawn_test::environment;
 
 class Oracle
 {

@@ -4,6 +4,7 @@
 // thread changes between them as it likes; then all of it at random, beside a
 // model; and then by as many threads.
 
+#include "../environment.h"
 #include "rte_compat_fixture.h"
 
 #include <algorithm>
@@ -18,14 +19,10 @@
 namespace
 {
 
+using lawn_test::environment;
+
 constexpr uint64_t start = RteTimer::begin;
 constexpr unsigned no_lcore = 3;
-
-uint64_t environment(const char *name, uint64_t otherwise)
-{
-    const char *const value = getenv(name);
-    return value ? strtoull(value, nullptr, 0) : otherwise;
-}
 
 TEST_F(RteTimer, RunsOnItsLcoreOnly)
 {

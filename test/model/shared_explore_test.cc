@@ -8,6 +8,7 @@
 // LAWN_TEST_FULL=1 has longer scenarios (minutes); LAWN_TEST_SCALE below 100,
 // for runs under an instrument, ends each after a few runs.
 
+#include "../environment.h"
 #include "shared_explore_world.h"
 
 #include <gtest/gtest.h>
@@ -32,8 +33,7 @@ bool is_full()
 
 bool is_instrumented()
 {
-    const char *const scale = getenv("LAWN_TEST_SCALE");
-    return scale && atoi(scale) < 100;
+    return lawn_test::environment("LAWN_TEST_SCALE", 100) < 100;
 }
 
 using Ops = std::vector<Op>;

@@ -8,6 +8,7 @@
 // LAWN_TEST_SEED replays one seed; LAWN_TEST_SCALE is the share of seeds to
 // run in percent (100), for runs under an instrument.
 
+#include "../environment.h"
 #include "ucs_compat_original.h"
 #include <lawn/ucs_compat.h>
 
@@ -25,6 +26,8 @@
 
 namespace
 {
+
+using lawn_test::environment;
 
 constexpr ucs_time_t resolution = 1024;
 constexpr ucs_time_t start = 1000000 * resolution;
@@ -150,12 +153,6 @@ private:
     ucs_time_t now_ = start;
     std::vector<Timer> timers_;
 };
-
-uint64_t environment(const char *name, uint64_t otherwise)
-{
-    const char *const text = getenv(name);
-    return text ? strtoull(text, nullptr, 0) : otherwise;
-}
 
 // Random operations on both within what the original can do: deltas of one to
 // 1023 slots, added at the time of a sweep, and sweeps of whole slots.

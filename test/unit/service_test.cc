@@ -6,6 +6,9 @@
 
 #include <lawn/service.h>
 
+#include "../environment.h"
+#include "misuse.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +28,9 @@
 namespace
 {
 
-const lawn_time_t hour = lawn_time_from_sec(3600);
+using lawn_test::scaled;
 
-uint64_t scaled(uint64_t count)
-{
-    const char *const scale = getenv("LAWN_TEST_SCALE");
-    return scale ? count * strtoul(scale, nullptr, 10) / 100 : count;
-}
+const lawn_time_t hour = lawn_time_from_sec(3600);
 
 // What a callback tells the test.
 class Calls
@@ -430,12 +429,6 @@ TEST_F(Service, EachStartIsCalledOrCancelled)
     EXPECT_EQ(called + cancelled, started);
     EXPECT_GT(cancelled, 0U);
 }
-
-#ifdef NDEBUG
-#define EXPECT_MISUSE(statement, message) statement
-#else
-#define EXPECT_MISUSE(statement, message) EXPECT_DEATH(statement, message)
-#endif
 
 using ServiceDeathTest = Service;
 

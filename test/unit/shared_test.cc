@@ -7,6 +7,8 @@
 
 #include <lawn/shared.h>
 
+#include "misuse.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -448,27 +450,20 @@ TEST_F(Shared, NoMemoryAndNoArguments)
     lawn_destroy(lawn);
 }
 
-// Assertions in debug builds; in release builds as lawn/shared.h says.
-#ifdef NDEBUG
-#define EXPECT_MISUSE(statement) statement
-#else
-#define EXPECT_MISUSE(statement) EXPECT_DEATH(statement, "ssert")
-#endif
-
 using SharedDeathTest = Shared;
 
 TEST_F(SharedDeathTest, ARetiredTimerIsNotStarted)
 {
     lawn_shared_retire(timer(0), on_released);
-    EXPECT_MISUSE(EXPECT_FALSE(lawn_shared_start(timer(0), 10)));
-    EXPECT_MISUSE(EXPECT_FALSE(lawn_shared_start_local(timer(0), 10)));
+    EXPECT_MISUSE(EXPECT_FALSE(lawn_shared_start(timer(0), 10)), "ssert");
+    EXPECT_MISUSE(EXPECT_FALSE(lawn_shared_start_local(timer(0), 10)), "ssert");
     EXPECT_EQ(pass(10), 0U);
 }
 
 TEST_F(SharedDeathTest, ACallbackDoesNotWaitForItself)
 {
     timers_[0]->then = [this](lawn_time_t) {
-        EXPECT_MISUSE(lawn_shared_sync(timer(0)));
+        EXPECT_MISUSE(lawn_shared_sync(timer(0)), "ssert");
         lawn_shared_sync(timer(1)); // does not run
     };
     lawn_shared_start(timer(0), 10);
@@ -478,7 +473,7 @@ TEST_F(SharedDeathTest, ACallbackDoesNotWaitForItself)
 TEST_F(SharedDeathTest, ACallbackDoesNotDestroyTheBox)
 {
     timers_[0]->then = [this](lawn_time_t) {
-        EXPECT_MISUSE(lawn_box_destroy(box_));
+        EXPECT_MISUSE(lawn_box_destroy(box_), "ssert");
     };
     lawn_shared_start(timer(0), 10);
     EXPECT_EQ(pass(10), 1U);

@@ -8,6 +8,8 @@
 
 #include <lawn/engine.h>
 
+#include "../environment.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,6 +28,8 @@
 namespace
 {
 
+using lawn_test::scaled;
+
 struct EngineDeleter {
     void operator()(lawn_engine_t *engine) const
     {
@@ -42,13 +46,6 @@ EnginePtr make_engine(unsigned budget = 0)
     lawn_engine_t *engine = nullptr;
     EXPECT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
     return EnginePtr(engine);
-}
-
-// The share of the work, in per cent, that an instrument wants.
-uint64_t scaled(uint64_t count)
-{
-    const char *const scale = getenv("LAWN_TEST_SCALE");
-    return scale ? count * strtoul(scale, nullptr, 10) / 100 : count;
 }
 
 // A timer with a number for each start. Starters take turns by a lock, of which
