@@ -15,11 +15,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <pthread.h>
 
 namespace
 {
@@ -121,23 +120,6 @@ private:
     std::array<lawn_shared_t, timers> own_;
 };
 
-class Mutex
-{
-public:
-    void lock()
-    {
-        pthread_mutex_lock(&mutex_);
-    }
-
-    void unlock()
-    {
-        pthread_mutex_unlock(&mutex_);
-    }
-
-private:
-    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-};
-
 class SpinLock
 {
 public:
@@ -178,31 +160,26 @@ public:
 
     void start(size_t i, lawn_time_t deadline) override
     {
-        lock_.lock();
+        const std::lock_guard<Lock> guard(lock_);
         lawn_timer_start_at(lawn_, &timers_[i], lawn_now(lawn_), deadline);
-        lock_.unlock();
     }
 
     bool stop(size_t i) override
     {
-        lock_.lock();
-        const bool has_run = lawn_timer_stop(lawn_, &timers_[i]);
-        lock_.unlock();
-        return has_run;
+        const std::lock_guard<Lock> guard(lock_);
+        return lawn_timer_stop(lawn_, &timers_[i]);
     }
 
     void pass(lawn_time_t now) override
     {
-        lock_.lock();
+        const std::lock_guard<Lock> guard(lock_);
         lawn_advance(lawn_, now, budget);
-        lock_.unlock();
     }
 
     void start_own(size_t i, lawn_time_t now, lawn_time_t deadline) override
     {
-        lock_.lock();
+        const std::lock_guard<Lock> guard(lock_);
         lawn_timer_start_at(lawn_, &own_[i], now, deadline);
-        lock_.unlock();
     }
 
 private:
@@ -328,7 +305,7 @@ int main(int argc, char **argv)
     std::vector<std::unique_ptr<Scheme>> schemes;
     schemes.push_back(std::make_unique<Shared>());
     schemes.push_back(std::make_unique<Locked<SpinLock>>("spinlock + lawn"));
-    schemes.push_back(std::make_unique<Locked<Mutex>>("mutex + lawn"));
+    schemes.push_back(std::make_unique<Locked<std::mutex>>("mutex + lawn"));
     std::vector<std::array<std::vector<double>, 4>> all(schemes.size());
     for (unsigned round = 0; round < rounds; ++round) {
         for (size_t s = 0; s < schemes.size(); ++s) {

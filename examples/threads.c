@@ -5,9 +5,9 @@
  *
  * The owner has an engine, sleeps while nothing is due, and calls a request's
  * callback when it has waited too long. The workers send requests and start
- * their timers; an answer stops the timer, a sign of life moves it on. Some
- * requests are never answered. A request is freed only when the owner has let
- * go of its timer, whoever is done with it first.
+ * their timers; an answer stops the timer. Some requests are never answered. A
+ * request is freed only when the owner has let go of its timer, whoever is done
+ * with it first.
  */
 #include <lawn/lawn.h>
 

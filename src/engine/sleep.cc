@@ -366,8 +366,11 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
             status = set_timer(engine, now, until, expired);
             status = status == LAWN_OK ? block(engine) : status;
         }
-        if (status == LAWN_ERR_IO || status == LAWN_ERR_BUSY) {
-            return status == LAWN_ERR_BUSY ? LAWN_OK : status;
+        if (status == LAWN_ERR_BUSY) {
+            return LAWN_OK;
+        }
+        if (status == LAWN_ERR_IO) {
+            return status;
         }
         const lawn_time_t slept_from = now;
         now = read_clock(engine);

@@ -76,7 +76,6 @@ struct lawn_service {
 
     pthread_mutex_t lock; // of what follows
     Node *free;
-    uint32_t node_count;
     Node *chunks[chunk_count]; // atomic: read by cancel
 };
 
@@ -240,6 +239,14 @@ bool start_thread(lawn_service_t *service)
     return error == 0;
 }
 
+// Who would wait for itself: a mistake.
+bool is_own_thread(const lawn_service_t *service)
+{
+    const bool is_own = pthread_equal(service->thread, pthread_self()) != 0;
+    LAWN_ASSERT(!is_own);
+    return is_own;
+}
+
 // What stop has left, and the service with it.
 void free_all(lawn_service_t *service)
 {
@@ -367,9 +374,7 @@ size_t lawn_service_pending(const lawn_service_t *service)
 size_t lawn_service_stop(lawn_service_t *service,
                          void (*unprocessed)(void *arg, void *user), void *user)
 {
-    const bool is_own = pthread_equal(service->thread, pthread_self()) != 0;
-    LAWN_ASSERT(!is_own);
-    if (is_own) {
+    if (is_own_thread(service)) {
         return 0;
     }
     pthread_mutex_lock(&service->lock);
@@ -395,12 +400,7 @@ size_t lawn_service_stop(lawn_service_t *service,
 
 void lawn_service_destroy(lawn_service_t *service)
 {
-    if (!service) {
-        return;
-    }
-    const bool is_own = pthread_equal(service->thread, pthread_self()) != 0;
-    LAWN_ASSERT(!is_own);
-    if (is_own) {
+    if (!service || is_own_thread(service)) {
         return;
     }
     const bool is_done =
