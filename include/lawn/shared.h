@@ -105,8 +105,10 @@ LAWN_API void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
  * destroyed. Any thread. One exchange, and where the timer has to be brought to
  * its owner two more, and a wake-up of a sleeping owner.
  *
- * A thread that is interrupted in the middle of a start that brings the timer
- * to its owner holds up the starts of that timer by others. */
+ * A thread that is interrupted in the middle of a start may hold others up. If
+ * it was about to bring the timer to its owner, later starts of that timer wait
+ * with it. If it was about to wake the owner, the owner sleeps on until it
+ * would have woken by itself, whatever else is started. */
 LAWN_API bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline);
 
 /* The same for the owner: a store, where the deadline is not before the one
@@ -130,8 +132,9 @@ LAWN_API void lawn_shared_sync(lawn_shared_t *timer);
 
 /* Stops `timer` for good. When the owner has let go of it, it calls
  * `released(timer, now)`, which may free it; `released` may be NULL. Any
- * thread, also the callback of the timer; once, as the last call for `timer`:
- * calls in other threads must have returned before `released` is called. */
+ * thread, also the callback of the timer; once, as the last call for `timer`.
+ * Calls in other threads must have returned before `released` is called, which
+ * is certain if they have returned before the retire. */
 LAWN_API void lawn_shared_retire(lawn_shared_t *timer,
                                  lawn_shared_fn_t released);
 

@@ -148,8 +148,9 @@ template <class Atomics> struct SharedOps {
             Atomics::store(&timer->deadline, LAWN_TIME_INFINITY);
             return false;
         }
-        if ((Atomics::set(&timer->flags, posted) & posted) == 0 &&
-            !push(box, timer)) {
+        // A retire may have come meanwhile, and the owner have taken it out.
+        const uintptr_t was = Atomics::set(&timer->flags, posted);
+        if ((was & (posted | retired)) == 0 && !push(box, timer)) {
             take_back(timer);
             return false;
         }

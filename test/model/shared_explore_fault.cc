@@ -81,6 +81,8 @@ uint64_t Weakness::weak(Access access, const Context &context)
     case How::untagged:
         access.value &= ~uint64_t{lawn::tags};
         return explorer_->access(access);
+    case How::alive:
+        return explorer_->access(access) & ~uint64_t{lawn::retired};
     }
     return 0;
 }

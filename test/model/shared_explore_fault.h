@@ -53,6 +53,7 @@ enum class How : uint8_t {
     stale,    // what a load finds is from before the operation
     own,      // instead of the deadline that there is, that of the operation
     untagged, // what is written to the head
+    alive,    // what it finds in the flags is not retired
 };
 
 // Of accesses of `kind` to `field` when a thread does `what`.

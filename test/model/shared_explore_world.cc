@@ -380,8 +380,11 @@ void World::on_expired(lawn_shared_t *timer, lawn_time_t now)
     world->fire(world->index_of(timer), now);
 }
 
+// A step goes before it: a start may return between the owner's last look at
+// the timer and the call.
 void World::on_released(lawn_shared_t *timer, lawn_time_t)
 {
+    world->touch();
     world->release(world->index_of(timer));
 }
 
