@@ -29,9 +29,9 @@
  * times that an engine takes and gives, its lawn's included, are on the
  * engine's time.
  *
- * No hidden threads, no signals. An engine belongs to one thread at a time, but
- * for lawn_engine_time() and the timers of its box; engines are independent of
- * each other. Only create, add and box allocate; only create, add, remove,
+ * No hidden threads, no signals. Threads: an engine belongs to one at a time,
+ * but for lawn_engine_time() and the timers of its box; engines are independent
+ * of each other. Only create, add and box allocate; only create, add, remove,
  * destroy, arm, fd and wait call the kernel.
  *
  * A child of fork() has an engine of its own in what it inherits, timers and
@@ -99,8 +99,9 @@ LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
 /* Removes the sources and destroys the lawn (see lawn_destroy). Closes the
  * engine's own file descriptors, and none of the caller's, also where those
  * have got the numbers of what the caller had closed. Not from inside a pass,
- * nor from another advance or drain of its lawn (an assertion in debug builds,
- * ignored in release builds). NULL does nothing. */
+ * nor from another advance or drain of its lawn, nor while it is a worker
+ * (lawn/group.h): an assertion in debug builds, ignored in release builds. NULL
+ * does nothing. */
 LAWN_API void lawn_engine_destroy(lawn_engine_t *engine);
 
 /* Adds a source, polled from the next pass on, in the order of adding. `fd`

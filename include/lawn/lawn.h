@@ -9,7 +9,9 @@
 #include <lawn/base.h>
 #include <lawn/conn.h>
 #include <lawn/engine.h>
+#include <lawn/group.h>
 #include <lawn/keyed.h>
+#include <lawn/numa.h>
 #include <lawn/queue.h>
 #include <lawn/service.h>
 #include <lawn/shared.h>

@@ -8,8 +8,8 @@
  *     lawn_service_timer_t handle;
  *     lawn_service_start(service, lawn_time_from_sec(30), give_up, request,
  *                        &handle);                  // any thread
- *     lawn_service_cancel(service, handle);         // any thread: OK or too
- * late lawn_service_destroy(service);
+ *     lawn_service_cancel(service, handle);         // any thread: OK, or late
+ *     lawn_service_destroy(service);
  *
  * It is for programs that have no progress loop, or whose threads have none in
  * common; one that polls has an engine (lawn/engine.h), and its other threads
@@ -99,7 +99,7 @@ LAWN_API size_t lawn_service_stop(lawn_service_t *service,
  * back by a stop are a mistake: in debug builds of the library their number,
  * and where the first was started, is written to stderr, and an assertion
  * fails; in release builds they are dropped. No other call may be in progress.
- * NULL does nothing. Not from a callback: as stop. */
+ * NULL does nothing. Any thread but the service's own, as stop. */
 LAWN_API void lawn_service_destroy(lawn_service_t *service);
 
 LAWN_END_DECLS

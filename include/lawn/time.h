@@ -32,9 +32,9 @@
  * engine notices a counter that went behind its latest pass, and goes on from
  * there: its timers keep what remained.
  *
- * All functions here may be called from any thread at any time, and none
- * fails. The first use in a process may take some 20 ms, for calibration, and
- * opens files; call lawn_clock_query() at start-up to have it behind you. A
+ * Threads: any may call all functions here at any time, and none fails. The
+ * first use in a process may take some 20 ms, for calibration, and opens files;
+ * call lawn_clock_query() at start-up to have it behind you. A
  * signal handler may call them once it is: one that interrupts the first use
  * would wait for ever for the thread that it has interrupted.
  */

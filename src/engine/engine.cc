@@ -158,8 +158,8 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (!engine) {
         return;
     }
-    LAWN_ASSERT(!is_inside(engine));
-    if (is_inside(engine)) {
+    LAWN_ASSERT(!is_inside(engine) && !engine->passenger);
+    if (is_inside(engine) || engine->passenger) {
         return;
     }
     lawn_box_destroy(engine->box);
@@ -248,6 +248,10 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
     engine->stats.fired += done.fired;
     work += done.touched;
+    if (LAWN_UNLIKELY(engine->passenger)) {
+        work +=
+            engine->passenger->pass(engine->passenger_arg, now, engine->budget);
+    }
 
     engine->in_pass = false;
     if (LAWN_UNLIKELY(engine->has_removed)) {
@@ -304,7 +308,7 @@ bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer)
 
 lawn_time_t lawn_engine_next(const lawn_engine_t *engine)
 {
-    return lawn_next(engine->lawn);
+    return next_of(engine);
 }
 
 void lawn_engine_query(const lawn_engine_t *engine, lawn_engine_stats_t *stats)

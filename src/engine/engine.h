@@ -15,8 +15,19 @@
 
 namespace lawn
 {
+
 struct Trace;
-}
+
+// Who has timers of its own that an engine runs: a worker of a group.
+struct Passenger {
+    // Last in each pass, when all sources were polled. Returns the work done.
+    unsigned (*pass)(void *arg, lawn_time_t now, unsigned budget);
+    lawn_time_t (*next)(void *arg); // when to pass again
+    // The engine is about to sleep, and what wakes it is set. False: do not.
+    bool (*sleep)(void *arg, lawn_time_t until);
+};
+
+} // namespace lawn
 
 // A source removed inside a pass loses its `poll` at once, and its place in
 // the list and its memory when the pass has ended: whoever walks the list may
@@ -41,7 +52,9 @@ struct lawn_engine {
     lawn_t *lawn;
     lawn_source_t *first;
     lawn_source_t *last;
-    lawn_box_t *box; // nullptr until somebody asks for it
+    lawn_box_t *box;                  // nullptr until somebody asks for it
+    const lawn::Passenger *passenger; // or nullptr
+    void *passenger_arg;
     unsigned budget;
     bool in_pass;
     bool has_removed; // sources to free when the pass has ended
@@ -87,6 +100,16 @@ inline lawn_time_t read_clock(lawn_engine_t *engine)
 inline bool is_inside(const lawn_engine_t *engine)
 {
     return engine->in_pass || is_busy(engine->lawn);
+}
+
+// When to pass again, for the lawn or the passenger.
+inline lawn_time_t next_of(const lawn_engine_t *engine)
+{
+    const lawn_time_t next = lawn_next(engine->lawn);
+    return engine->passenger
+               ? earlier_of(next,
+                            engine->passenger->next(engine->passenger_arg))
+               : next;
 }
 
 // Lets `fd` wake a sleeping engine. IO, with errno.

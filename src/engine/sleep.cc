@@ -226,33 +226,47 @@ lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
     return LAWN_OK;
 }
 
+// What an engine knows that is about to sleep.
+struct Evening {
+    lawn_time_t now;
+    lawn_time_t next; // when to pass again
+    bool expired;     // the timerfd has run out
+};
+
 // The same, and BUSY when a timer is due, having found out when to wake. The
 // clock is read last: what is before takes its time, and the timerfd counts
 // from when it is set.
-lawn_status_t prepare(lawn_engine_t *engine, lawn_time_t *now_p,
-                      bool *expired_p)
+lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
 {
     lawn_settle(engine->lawn, settle_touches);
-    const lawn_status_t status = look(engine, expired_p);
-    *now_p = read_clock(engine);
-    return status == LAWN_OK && lawn_next(engine->lawn) <= *now_p
-               ? LAWN_ERR_BUSY
-               : status;
+    evening->next = next_of(engine);
+    const lawn_status_t status = look(engine, &evening->expired);
+    evening->now = read_clock(engine);
+    return status == LAWN_OK && evening->next <= evening->now ? LAWN_ERR_BUSY
+                                                              : status;
+}
+
+bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
+{
+    return (!engine->box || lawn_box_sleep(engine->box, until)) &&
+           (!engine->passenger ||
+            engine->passenger->sleep(engine->passenger_arg, until));
 }
 
 // BUSY when another thread has started a timer meanwhile.
-lawn_status_t set_timer(lawn_engine_t *engine, lawn_time_t now,
-                        lawn_time_t until, bool expired)
+lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
+                        lawn_time_t until)
 {
-    if (until != engine->armed || expired) {
-        const uint64_t nsec =
-            until != LAWN_TIME_INFINITY ? nsec_of(engine, until - now) : 0;
+    if (until != engine->armed || evening.expired) {
+        const uint64_t nsec = until != LAWN_TIME_INFINITY
+                                  ? nsec_of(engine, until - evening.now)
+                                  : 0;
         if (!set_timer_fd(engine->timer_fd, engine->signature, nsec)) {
             return LAWN_ERR_IO;
         }
         engine->armed = until;
     }
-    if (engine->box && !lawn_box_sleep(engine->box, until)) {
+    if (!may_sleep(engine, until)) {
         return LAWN_ERR_BUSY;
     }
     engine->stall_at = add_saturating(until, engine->stall_threshold);
@@ -333,12 +347,10 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    lawn_time_t now;
-    bool expired;
-    const lawn_status_t status = prepare(engine, &now, &expired);
-    return status == LAWN_OK
-               ? set_timer(engine, now, lawn_next(engine->lawn), expired)
-               : status;
+    Evening evening = {};
+    const lawn_status_t status = prepare(engine, &evening);
+    return status == LAWN_OK ? set_timer(engine, evening, evening.next)
+                             : status;
 }
 
 int lawn_engine_fd(lawn_engine_t *engine)
@@ -353,17 +365,15 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
     }
     const lawn_time_t limit = add_saturating(read_clock(engine), max_wait);
     for (;;) {
-        lawn_time_t now;
-        bool expired;
-        lawn_status_t status = prepare(engine, &now, &expired);
+        Evening evening = {};
+        lawn_status_t status = prepare(engine, &evening);
         if (status != LAWN_OK) {
             return status == LAWN_ERR_BUSY ? LAWN_OK : status;
         }
-        const lawn_time_t next = lawn_next(engine->lawn);
-        const lawn_time_t until = earlier_of(next, limit);
+        const lawn_time_t until = earlier_of(evening.next, limit);
         status = LAWN_ERR_TIMED_OUT;
-        if (now < until) {
-            status = set_timer(engine, now, until, expired);
+        if (evening.now < until) {
+            status = set_timer(engine, evening, until);
             status = status == LAWN_OK ? block(engine) : status;
         }
         if (status == LAWN_ERR_BUSY) {
@@ -372,16 +382,15 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         if (status == LAWN_ERR_IO) {
             return status;
         }
-        const lawn_time_t slept_from = now;
-        now = read_clock(engine);
+        const lawn_time_t now = read_clock(engine);
         engine->stall_at =
             add_saturating(earlier_of(now, until), engine->stall_threshold);
         if (status == LAWN_OK) {
             return LAWN_OK;
         }
         // A clock that stands still (virtual time) never comes to `until`.
-        if (now >= until || now == slept_from) {
-            return next <= limit ? LAWN_OK : LAWN_ERR_TIMED_OUT;
+        if (now >= until || now == evening.now) {
+            return evening.next <= limit ? LAWN_OK : LAWN_ERR_TIMED_OUT;
         }
         // A step of a long wait has ended, or the kernel's clock is a little
         // faster than the engine's: wait for the rest.

@@ -1,0 +1,328 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Workers come and go.
+
+#include "engine/engine.h"
+#include "group/group_impl.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+
+using namespace lawn;
+
+namespace
+{
+
+const lawn_allocator_t &allocator_of(const lawn_group_t *group)
+{
+    return group->params.lawn.allocator;
+}
+
+// Under the lock.
+bool make_room(lawn_group_t *group)
+{
+    if (group->worker_count < group->room) {
+        return true;
+    }
+    const unsigned room = 2 * group->room + 4;
+    uint64_t *const sums = static_cast<uint64_t *>(
+        allocate(allocator_of(group), room * sizeof(*sums)));
+    if (!sums) {
+        return false;
+    }
+    release(allocator_of(group), group->sums);
+    group->sums = sums;
+    group->room = room;
+    return true;
+}
+
+// Under the lock.
+lawn_worker_t *find_worker(lawn_group_t *group)
+{
+    lawn_worker_t *const old = group->removed;
+    if (old) {
+        group->removed = old->next;
+        return old;
+    }
+    const lawn_allocator_t &allocator = allocator_of(group);
+    lawn_worker_t *const worker =
+        static_cast<lawn_worker_t *>(allocate(allocator, sizeof(*worker)));
+    if (!worker) {
+        return nullptr;
+    }
+    *worker = {};
+    worker->group = group;
+    worker->shards = static_cast<lawn_shard_t **>(
+        allocate(allocator, group->count * sizeof(*worker->shards)));
+    if (!worker->shards) {
+        release(allocator, worker);
+        return nullptr;
+    }
+    return worker;
+}
+
+// Who was in `ringing` before it was put back may still be, so that stays.
+lawn_worker_t *make_worker(lawn_group_t *group, void (*wake)(void *arg),
+                           void *wake_arg)
+{
+    const Locked locked(group);
+    lawn_worker_t *const worker =
+        make_room(group) ? find_worker(group) : nullptr;
+    if (worker) {
+        worker->orders = 0;
+        worker->is_ending = false;
+        worker->wake = wake;
+        worker->wake_arg = wake_arg;
+        worker->engine = nullptr;
+        worker->has_thread = false;
+        worker->is_removed = false;
+    }
+    return worker;
+}
+
+// What was never enlisted, or was dismissed.
+void put_back(lawn_worker_t *worker)
+{
+    lawn_group_t *const group = worker->group;
+    const Locked locked(group);
+    worker->is_removed = true;
+    worker->next = group->removed;
+    group->removed = worker;
+}
+
+// Makes it one of the group's, which takes what nobody wants.
+void enlist(lawn_worker_t *worker)
+{
+    lawn_group_t *const group = worker->group;
+    const Locked locked(group);
+    worker->next = group->workers;
+    group->workers = worker;
+    ++group->worker_count;
+    for (unsigned i = 0; i < group->count; ++i) {
+        if (!group->shards[i].wanted) {
+            want(&group->shards[i], worker);
+        }
+    }
+}
+
+// Under the lock.
+void strike_off(lawn_worker_t *worker)
+{
+    lawn_worker_t **link = &worker->group->workers;
+    while (*link != worker) {
+        link = &(*link)->next;
+    }
+    *link = worker->next;
+    --worker->group->worker_count;
+    worker->is_removed = true;
+}
+
+// Nobody runs it any more.
+void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
+{
+    lawn_group_t *const group = worker->group;
+    {
+        const Locked locked(group);
+        strike_off(worker);
+        for (unsigned i = 0; i < group->count; ++i) {
+            lawn_shard_t *const shard = &group->shards[i];
+            const bool is_own = shard->owner == worker;
+            if (is_own) {
+                shard->owner = nullptr;
+            }
+            if (is_own || shard->wanted == worker) {
+                want(shard, shard->wanted == worker ? heir : shard->wanted);
+            }
+        }
+        worker->count = 0;
+    }
+    while (__atomic_load_n(&worker->ringing, __ATOMIC_SEQ_CST) != 0) {
+        sched_yield();
+    }
+    put_back(worker);
+}
+
+unsigned pass_of_engine(void *arg, lawn_time_t now, unsigned budget)
+{
+    return lawn_worker_pass(static_cast<lawn_worker_t *>(arg), now, budget);
+}
+
+lawn_time_t next_of_engine(void *arg)
+{
+    return lawn_worker_next(static_cast<lawn_worker_t *>(arg));
+}
+
+// A thread may have obeyed what was to tell it that it ends.
+bool sleep_of_engine(void *arg, lawn_time_t until)
+{
+    lawn_worker_t *const worker = static_cast<lawn_worker_t *>(arg);
+    return lawn_worker_sleep(worker, until) &&
+           !__atomic_load_n(&worker->is_ending, __ATOMIC_SEQ_CST);
+}
+
+constexpr Passenger passenger = {pass_of_engine, next_of_engine,
+                                 sleep_of_engine};
+
+// Opens the engine's descriptors here, where a failure can be told.
+lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
+{
+    if (lawn_engine_fd(engine) < 0) {
+        return LAWN_ERR_IO;
+    }
+    worker->wake = wake;
+    worker->wake_arg = engine;
+    worker->engine = engine;
+    engine->passenger = &passenger;
+    engine->passenger_arg = worker;
+    return LAWN_OK;
+}
+
+void *run(void *arg)
+{
+    lawn_worker_t *const worker = static_cast<lawn_worker_t *>(arg);
+    while (!__atomic_load_n(&worker->is_ending, __ATOMIC_ACQUIRE)) {
+        if (lawn_engine_progress(worker->engine) == 0) {
+            lawn_engine_wait(worker->engine, LAWN_TIME_INFINITY);
+        }
+    }
+    return nullptr;
+}
+
+// Signals are for the program's own threads.
+bool start_thread(lawn_worker_t *worker)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&worker->thread, nullptr, run, worker);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = error;
+    return error == 0;
+}
+
+lawn_status_t make_engine(lawn_group_t *group, lawn_engine_t **engine_p)
+{
+    lawn_engine_params_t params = {};
+    params.clock = lawn_group_time;
+    params.clock_arg = group;
+    params.ticks_per_sec = group->params.ticks_per_sec;
+    params.lawn.allocator = allocator_of(group);
+    return lawn_engine_create(&params, engine_p);
+}
+
+void end_thread(lawn_worker_t *worker)
+{
+    __atomic_store_n(&worker->is_ending, true, __ATOMIC_SEQ_CST);
+    tell(worker);
+    pthread_join(worker->thread, nullptr);
+}
+
+} // namespace
+
+bool lawn::may_remove(const lawn_worker_t *worker)
+{
+    return worker->has_thread ? !pthread_equal(worker->thread, pthread_self())
+                              : !worker->in_pass;
+}
+
+// Before the wake-up, so that who is awake, or about to sleep, sees it.
+void lawn::tell(lawn_worker_t *worker)
+{
+    __atomic_store_n(&worker->orders, 1, __ATOMIC_SEQ_CST);
+    if (worker->wake) {
+        worker->wake(worker->wake_arg);
+    }
+}
+
+lawn_status_t lawn_group_add_worker(lawn_group_t *group,
+                                    void (*wake)(void *arg), void *wake_arg,
+                                    lawn_worker_t **worker_p)
+{
+    if (!group || !worker_p) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_worker_t *const worker = make_worker(group, wake, wake_arg);
+    if (!worker) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    enlist(worker);
+    *worker_p = worker;
+    return LAWN_OK;
+}
+
+lawn_status_t lawn_group_add_engine(lawn_group_t *group, lawn_engine_t *engine,
+                                    lawn_worker_t **worker_p)
+{
+    if (!group || !engine || !worker_p || engine->passenger) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
+    if (!worker) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    const lawn_status_t status = board(worker, engine);
+    if (status != LAWN_OK) {
+        put_back(worker);
+        return status;
+    }
+    enlist(worker);
+    *worker_p = worker;
+    return LAWN_OK;
+}
+
+lawn_status_t lawn_group_add_thread(lawn_group_t *group,
+                                    lawn_worker_t **worker_p)
+{
+    if (!group || !worker_p) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_engine_t *engine = nullptr;
+    lawn_status_t status = make_engine(group, &engine);
+    if (status != LAWN_OK) {
+        return status;
+    }
+    lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
+    status = worker ? board(worker, engine) : LAWN_ERR_NO_MEMORY;
+    if (status == LAWN_OK && !start_thread(worker)) {
+        status = LAWN_ERR_IO;
+    }
+    if (status != LAWN_OK) {
+        lawn_engine_destroy(engine);
+        if (worker) {
+            put_back(worker);
+        }
+        return status;
+    }
+    worker->has_thread = true;
+    enlist(worker);
+    *worker_p = worker;
+    return LAWN_OK;
+}
+
+lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
+                                       lawn_worker_t *heir)
+{
+    if (!worker || heir == worker ||
+        (heir && (heir->group != worker->group || heir->is_removed))) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    LAWN_ASSERT(may_remove(worker));
+    if (!may_remove(worker)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_engine_t *const engine = worker->engine;
+    const bool has_thread = worker->has_thread;
+    if (has_thread) {
+        end_thread(worker);
+    }
+    dismiss(worker, heir);
+    if (engine) {
+        engine->passenger = nullptr;
+    }
+    if (has_thread) {
+        lawn_engine_destroy(engine);
+    }
+    return LAWN_OK;
+}

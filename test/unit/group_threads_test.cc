@@ -1,0 +1,221 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Groups whose workers are threads of the library's, which sleep. What a test
+// waits for comes, or the test does not end; none of it depends on how fast
+// anything is. That nothing is lost in a crowd: test/model/group_history_test.
+
+#include "misuse.h"
+
+#include <lawn/group.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+namespace
+{
+
+void wait_until(const std::atomic<bool> &flag)
+{
+    while (!flag) {
+        std::this_thread::yield();
+    }
+}
+
+struct Called {
+    lawn_shared_t timer; // first
+    std::atomic<bool> is_called{false};
+    std::thread::id thread;
+    bool blocks_signals = false;
+
+    static void on_expired(lawn_shared_t *timer, lawn_time_t)
+    {
+        Called *const self = reinterpret_cast<Called *>(timer);
+        self->thread = std::this_thread::get_id();
+        sigset_t set;
+        pthread_sigmask(SIG_BLOCK, nullptr, &set);
+        self->blocks_signals = sigismember(&set, SIGTERM) != 0;
+        self->is_called = true;
+    }
+
+    void init(lawn_group_t *group, unsigned shard)
+    {
+        lawn_shared_init(&timer, lawn_shard_box(lawn_group_shard(group, shard)),
+                         on_expired);
+    }
+
+    void start(lawn_group_t *group, double msec)
+    {
+        is_called = false;
+        EXPECT_TRUE(lawn_shared_start(&timer, lawn_group_time(group) +
+                                                  lawn_time_from_msec(msec)));
+    }
+};
+
+class GroupThreads : public testing::Test
+{
+protected:
+    GroupThreads()
+    {
+        lawn_group_params_t params = {};
+        params.shards = 4;
+        EXPECT_EQ(lawn_group_create(&params, &group_), LAWN_OK);
+    }
+
+    ~GroupThreads() override
+    {
+        lawn_group_destroy(group_);
+    }
+
+    lawn_worker_t *add_thread()
+    {
+        lawn_worker_t *worker = nullptr;
+        EXPECT_EQ(lawn_group_add_thread(group_, &worker), LAWN_OK);
+        return worker;
+    }
+
+    lawn_group_t *group_ = nullptr;
+};
+
+using GroupThreadsDeathTest = GroupThreads;
+
+// It sleeps for ever, for an hour, and until the start before.
+TEST_F(GroupThreads, ASleepingThreadIsWoken)
+{
+    add_thread();
+    Called late;
+    Called soon;
+    late.init(group_, 0);
+    soon.init(group_, 1);
+    soon.start(group_, 0);
+    wait_until(soon.is_called);
+    EXPECT_NE(soon.thread, std::this_thread::get_id());
+    EXPECT_TRUE(soon.blocks_signals);
+    late.start(group_, 3600e3);
+    soon.start(group_, 1);
+    wait_until(soon.is_called);
+    EXPECT_TRUE(lawn_shared_stop(&late.timer));
+    lawn_shared_retire(&late.timer, nullptr);
+    lawn_shared_retire(&soon.timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+TEST_F(GroupThreads, AShardGoesFromThreadToThread)
+{
+    const std::array<lawn_worker_t *, 3> workers = {add_thread(), add_thread(),
+                                                    add_thread()};
+    Called called;
+    called.init(group_, 2);
+    std::array<std::thread::id, 3> threads;
+    for (unsigned i = 0; i < 30; ++i) {
+        lawn_shard_t *const shard = lawn_group_shard(group_, 2);
+        EXPECT_EQ(lawn_group_move_shard(shard, workers[i % 3]), LAWN_OK);
+        while (lawn_group_moving(group_) != 0) {
+            std::this_thread::yield();
+        }
+        called.start(group_, 0);
+        wait_until(called.is_called);
+        if (i < 3) {
+            threads[i] = called.thread;
+        }
+        EXPECT_EQ(called.thread, threads[i % 3]);
+    }
+    EXPECT_NE(threads[0], threads[1]);
+    EXPECT_NE(threads[1], threads[2]);
+    lawn_shared_retire(&called.timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
+{
+    static std::atomic<bool> is_inside;
+    static std::atomic<bool> may_end;
+    is_inside = false;
+    may_end = false;
+    lawn_worker_t *const worker = add_thread();
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, lawn_shard_box(lawn_group_shard(group_, 0)),
+                     [](lawn_shared_t *, lawn_time_t) {
+                         is_inside = true;
+                         wait_until(may_end);
+                         is_inside = false;
+                     });
+    lawn_shared_start(&timer, 0);
+    wait_until(is_inside);
+    std::thread ender([] { may_end = true; });
+    EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
+    EXPECT_FALSE(is_inside);
+    ender.join();
+    lawn_shared_retire(&timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+// The worker that inherits is told, also while it sleeps.
+TEST_F(GroupThreads, TheHeirWakesForWhatItInherits)
+{
+    lawn_worker_t *const first = add_thread();
+    lawn_worker_t *const second = add_thread();
+    Called called;
+    called.init(group_, 3);
+    called.start(group_, 20);
+    EXPECT_EQ(lawn_group_remove_worker(first, second), LAWN_OK);
+    wait_until(called.is_called);
+    // And whoever comes when there was nobody.
+    EXPECT_EQ(lawn_group_remove_worker(second, nullptr), LAWN_OK);
+    called.start(group_, 0);
+    add_thread();
+    wait_until(called.is_called);
+    lawn_shared_retire(&called.timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+TEST_F(GroupThreadsDeathTest, AThreadDoesNotRemoveItself)
+{
+    static lawn_worker_t *own;
+    static std::atomic<bool> is_refused;
+    is_refused = false;
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, lawn_shard_box(lawn_group_shard(group_, 0)),
+                     [](lawn_shared_t *, lawn_time_t) {
+                         is_refused = lawn_group_remove_worker(own, nullptr) ==
+                                      LAWN_ERR_INVALID_PARAM;
+                     });
+    // The thread begins inside: a death test forks, and takes none along.
+    const auto remove = [&] {
+        own = add_thread();
+        lawn_shared_start(&timer, 0);
+        wait_until(is_refused);
+    };
+    EXPECT_MISUSE(remove(), "may_remove");
+    lawn_shared_retire(&timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+TEST_F(GroupThreadsDeathTest, ACallbackDoesNotDestroyItsGroup)
+{
+    static lawn_group_t *own;
+    own = group_;
+    lawn_worker_t *worker = nullptr;
+    ASSERT_EQ(lawn_group_add_worker(group_, nullptr, nullptr, &worker),
+              LAWN_OK);
+    lawn_shared_t timer;
+    lawn_shared_init(
+        &timer, lawn_shard_box(lawn_group_shard(group_, 0)),
+        [](lawn_shared_t *, lawn_time_t) { lawn_group_destroy(own); });
+    lawn_shared_start(&timer, 0);
+    EXPECT_MISUSE(lawn_worker_pass(worker, lawn_group_time(group_), 0),
+                  "may_remove");
+    lawn_shared_retire(&timer, nullptr);
+    lawn_group_destroy(group_);
+    group_ = nullptr;
+}
+
+} // namespace
