@@ -10,7 +10,9 @@
 #include "plot.h"
 #include "replay.h"
 #include "table.h"
+#include "threads/sharing.h"
 
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
@@ -222,6 +224,9 @@ int run(const Options &options, const Trace &trace)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "threads") == 0) {
+        return run_threads(argc - 1, argv + 1);
+    }
     const Options options = parse_options(argc, argv);
     int failure = bad_usage;
     try {

@@ -141,7 +141,8 @@ void print_contender(const Contender &contender)
 void print_help()
 {
     printf(
-        "usage: lawn_bench [OPTION]...\n\n"
+        "usage: lawn_bench [OPTION]...\n"
+        "       lawn_bench threads [--quick]   timers that threads share\n\n"
         "Compares timer schemes with Lawn: the processor's time for "
         "operations\n"
         "on virtual time, medians of repetitions in which all take turns.\n"
