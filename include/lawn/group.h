@@ -30,7 +30,7 @@
  * changing the group, it obeys in the next pass.
  *
  * All workers of a group, and all who start its timers, use one clock:
- * lawn_group_time().
+ * lawn_group_time(). The child of a fork() may not use its parent's groups.
  */
 #ifndef LAWN_GROUP_H
 #define LAWN_GROUP_H
@@ -53,8 +53,10 @@ typedef struct {
 
 /* Says which worker is to own which shard, by writing shards[i].worker, less
  * than `worker_count`; it has the present worker in it at first. `work` has a
- * number for each worker, the sum of its shards', to reckon with. Called by
- * lawn_group_balance() with the group locked: it may not call the group. */
+ * number for each worker, the sum of its shards', to reckon with. A shard that
+ * gets a number that is no worker's stays where it is (an assertion in debug
+ * builds). Called by lawn_group_balance() with the group locked: it may not
+ * call the group. */
 typedef void (*lawn_balance_fn_t)(void *arg, lawn_shard_load_t *shards,
                                   unsigned shard_count, uint64_t *work,
                                   unsigned worker_count);
@@ -152,8 +154,8 @@ LAWN_API lawn_status_t lawn_group_add_worker(lawn_group_t *group,
 /* Adds an engine whose clock is the group's. From then on its passes run the
  * worker's shards, after all sources, with a budget as large as the engine's
  * own, and its sleep ends for them. The engine's thread, outside a pass.
- * INVALID_PARAM when the engine is a worker already, NO_MEMORY, or IO when it
- * cannot be woken. */
+ * INVALID_PARAM when the engine has another clock or is a worker already,
+ * NO_MEMORY, or IO when it cannot be woken. */
 LAWN_API lawn_status_t lawn_group_add_engine(lawn_group_t *group,
                                              lawn_engine_t *engine,
                                              lawn_worker_t **worker_p);

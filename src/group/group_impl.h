@@ -94,7 +94,7 @@ struct lawn_group {
     pthread_mutex_t lock; // of what follows
     lawn_worker_t *workers;
     lawn_worker_t *removed;
-    unsigned worker_count;
+    unsigned worker_count;    // those included that are being made
     lawn_shard_load_t *loads; // for a balance: of each shard
     uint64_t *sums;           // and of each worker, with room for
     unsigned room;            // that many

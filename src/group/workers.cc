@@ -70,6 +70,7 @@ lawn_worker_t *make_worker(lawn_group_t *group, void (*wake)(void *arg),
     lawn_worker_t *const worker =
         make_room(group) ? find_worker(group) : nullptr;
     if (worker) {
+        ++group->worker_count;
         worker->orders = 0;
         worker->is_ending = false;
         worker->wake = wake;
@@ -86,6 +87,7 @@ void put_back(lawn_worker_t *worker)
 {
     lawn_group_t *const group = worker->group;
     const Locked locked(group);
+    --group->worker_count;
     worker->is_removed = true;
     worker->next = group->removed;
     group->removed = worker;
@@ -98,7 +100,6 @@ void enlist(lawn_worker_t *worker)
     const Locked locked(group);
     worker->next = group->workers;
     group->workers = worker;
-    ++group->worker_count;
     for (unsigned i = 0; i < group->count; ++i) {
         if (!group->shards[i].wanted) {
             want(&group->shards[i], worker);
@@ -114,7 +115,6 @@ void strike_off(lawn_worker_t *worker)
         link = &(*link)->next;
     }
     *link = worker->next;
-    --worker->group->worker_count;
     worker->is_removed = true;
 }
 
@@ -255,7 +255,8 @@ lawn_status_t lawn_group_add_worker(lawn_group_t *group,
 lawn_status_t lawn_group_add_engine(lawn_group_t *group, lawn_engine_t *engine,
                                     lawn_worker_t **worker_p)
 {
-    if (!group || !engine || !worker_p || engine->passenger) {
+    if (!group || !engine || !worker_p || engine->passenger ||
+        engine->clock != lawn_group_time || engine->clock_arg != group) {
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);

@@ -158,6 +158,31 @@ TEST_F(GroupOfEight, IsBalancedByWhatWasDoneSinceTheLastTime)
     EXPECT_EQ(lawn_group_balance(group_), 3U);
 }
 
+// More than there was room for at first.
+TEST_F(GroupOfEight, IsDividedAmongManyWorkers)
+{
+    make();
+    std::vector<lawn_worker_t *> workers;
+    for (unsigned i = 0; i < 20; ++i) {
+        workers.push_back(add_worker());
+    }
+    EXPECT_EQ(lawn_group_balance(group_), 7U);
+    for (unsigned rounds = 0; rounds < 2; ++rounds) {
+        for (lawn_worker_t *const worker : workers) {
+            pass(worker);
+        }
+    }
+    EXPECT_EQ(lawn_group_moving(group_), 0U);
+    unsigned owners = 0;
+    for (lawn_worker_t *const worker : workers) {
+        owners += lawn_worker_place(worker) != nullptr;
+    }
+    EXPECT_EQ(owners, 8U);
+    for (lawn_worker_t *const worker : workers) {
+        EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
+    }
+}
+
 TEST_F(GroupOfEight, AsksThePolicyOfTheProgram)
 {
     static unsigned calls;

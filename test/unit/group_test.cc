@@ -569,9 +569,16 @@ TEST_F(Group, AnEngineRunsTheShardsAfterItsSources)
 TEST_F(GroupDeathTest, AnEngineIsNotDestroyedUnderItsWorker)
 {
     make();
+    lawn_worker_t *worker = nullptr;
     lawn_engine_t *engine = nullptr;
     ASSERT_EQ(lawn_engine_create(nullptr, &engine), LAWN_OK);
-    lawn_worker_t *worker = nullptr;
+    EXPECT_EQ(lawn_group_add_engine(group_, engine, &worker),
+              LAWN_ERR_INVALID_PARAM); // another clock
+    lawn_engine_destroy(engine);
+    lawn_engine_params_t params = {};
+    params.clock = lawn_group_time;
+    params.clock_arg = group_;
+    ASSERT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
     ASSERT_EQ(lawn_group_add_engine(group_, engine, &worker), LAWN_OK);
     EXPECT_MISUSE(lawn_engine_destroy(engine), "passenger");
     EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
