@@ -15,6 +15,7 @@
 #include <lawn/queue.h>
 #include <lawn/service.h>
 #include <lawn/shared.h>
+#include <lawn/shm.h>
 #include <lawn/time.h>
 #include <lawn/timer.h>
 

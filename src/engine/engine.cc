@@ -85,6 +85,15 @@ uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
     }
 }
 
+uint64_t run_passengers(const lawn_engine_t *engine, lawn_time_t now)
+{
+    uint64_t work = 0;
+    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+        work += i->pass ? i->pass(i->arg, now, engine->budget) : 0;
+    }
+    return work;
+}
+
 // As a source: only an engine that has a box pays for it.
 unsigned poll_box(void *arg)
 {
@@ -158,8 +167,8 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (!engine) {
         return;
     }
-    LAWN_ASSERT(!is_inside(engine) && !engine->passenger);
-    if (is_inside(engine) || engine->passenger) {
+    LAWN_ASSERT(!is_inside(engine) && !engine->passengers);
+    if (is_inside(engine) || engine->passengers) {
         return;
     }
     lawn_box_destroy(engine->box);
@@ -248,9 +257,8 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
     engine->stats.fired += done.fired;
     work += done.touched;
-    if (LAWN_UNLIKELY(engine->passenger)) {
-        work +=
-            engine->passenger->pass(engine->passenger_arg, now, engine->budget);
+    if (LAWN_UNLIKELY(engine->passengers)) {
+        work += run_passengers(engine, now);
     }
 
     engine->in_pass = false;

@@ -18,13 +18,17 @@ namespace lawn
 
 struct Trace;
 
-// Who has timers of its own that an engine runs: a worker of a group.
+// Who has a say in an engine's passes and sleep: a worker of a group, the owner
+// of a shared memory.
 struct Passenger {
     // Last in each pass, when all sources were polled. Returns the work done.
+    // NULL: nothing, and no `next`.
     unsigned (*pass)(void *arg, lawn_time_t now, unsigned budget);
     lawn_time_t (*next)(void *arg); // when to pass again
     // The engine is about to sleep, and what wakes it is set. False: do not.
     bool (*sleep)(void *arg, lawn_time_t until);
+    void *arg;
+    Passenger *behind; // or nullptr
 };
 
 } // namespace lawn
@@ -52,9 +56,8 @@ struct lawn_engine {
     lawn_t *lawn;
     lawn_source_t *first;
     lawn_source_t *last;
-    lawn_box_t *box;                  // nullptr until somebody asks for it
-    const lawn::Passenger *passenger; // or nullptr
-    void *passenger_arg;
+    lawn_box_t *box;             // nullptr until somebody asks for it
+    lawn::Passenger *passengers; // a list
     unsigned budget;
     bool in_pass;
     bool has_removed; // sources to free when the pass has ended
@@ -102,14 +105,29 @@ inline bool is_inside(const lawn_engine_t *engine)
     return engine->in_pass || is_busy(engine->lawn);
 }
 
-// When to pass again, for the lawn or the passenger.
+// When to pass again, for the lawn or a passenger.
 inline lawn_time_t next_of(const lawn_engine_t *engine)
 {
-    const lawn_time_t next = lawn_next(engine->lawn);
-    return engine->passenger
-               ? earlier_of(next,
-                            engine->passenger->next(engine->passenger_arg))
-               : next;
+    lawn_time_t next = lawn_next(engine->lawn);
+    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+        next = i->pass ? earlier_of(next, i->next(i->arg)) : next;
+    }
+    return next;
+}
+
+inline void add_passenger(lawn_engine_t *engine, Passenger *passenger)
+{
+    passenger->behind = engine->passengers;
+    engine->passengers = passenger;
+}
+
+inline void remove_passenger(lawn_engine_t *engine, const Passenger *passenger)
+{
+    Passenger **link = &engine->passengers;
+    while (*link != passenger) {
+        link = &(*link)->behind;
+    }
+    *link = passenger->behind;
 }
 
 // Lets `fd` wake a sleeping engine. IO, with errno.

@@ -248,9 +248,11 @@ lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
 
 bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
 {
-    return (!engine->box || lawn_box_sleep(engine->box, until)) &&
-           (!engine->passenger ||
-            engine->passenger->sleep(engine->passenger_arg, until));
+    bool may = !engine->box || lawn_box_sleep(engine->box, until);
+    for (const Passenger *i = engine->passengers; i && may; i = i->behind) {
+        may = i->sleep(i->arg, until);
+    }
+    return may;
 }
 
 // BUSY when another thread has started a timer meanwhile.

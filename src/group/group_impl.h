@@ -30,6 +30,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
+#include "engine/engine.h"
 
 #include <lawn/group.h>
 #include <lawn/numa.h>
@@ -64,7 +65,8 @@ struct lawn_worker {
     lawn_group_t *group;
     void (*wake)(void *arg);
     void *wake_arg;
-    lawn_engine_t *engine; // or nullptr
+    lawn_engine_t *engine;     // or nullptr
+    lawn::Passenger passenger; // of the engine
     bool has_thread;
     pthread_t thread;
 

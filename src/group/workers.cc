@@ -161,8 +161,14 @@ bool sleep_of_engine(void *arg, lawn_time_t until)
            !__atomic_load_n(&worker->is_ending, __ATOMIC_SEQ_CST);
 }
 
-constexpr Passenger passenger = {pass_of_engine, next_of_engine,
-                                 sleep_of_engine};
+bool is_worker(const lawn_engine_t *engine)
+{
+    const Passenger *i = engine->passengers;
+    while (i && i->pass != pass_of_engine) {
+        i = i->behind;
+    }
+    return i != nullptr;
+}
 
 // Opens the engine's descriptors here, where a failure can be told.
 lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
@@ -173,8 +179,9 @@ lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
     worker->wake = wake;
     worker->wake_arg = engine;
     worker->engine = engine;
-    engine->passenger = &passenger;
-    engine->passenger_arg = worker;
+    worker->passenger = {pass_of_engine, next_of_engine, sleep_of_engine,
+                         worker, nullptr};
+    add_passenger(engine, &worker->passenger);
     return LAWN_OK;
 }
 
@@ -255,8 +262,8 @@ lawn_status_t lawn_group_add_worker(lawn_group_t *group,
 lawn_status_t lawn_group_add_engine(lawn_group_t *group, lawn_engine_t *engine,
                                     lawn_worker_t **worker_p)
 {
-    if (!group || !engine || !worker_p || engine->passenger ||
-        engine->clock != lawn_group_time || engine->clock_arg != group) {
+    if (!group || !engine || !worker_p || engine->clock != lawn_group_time ||
+        engine->clock_arg != group || is_worker(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
@@ -320,7 +327,7 @@ lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
     }
     dismiss(worker, heir);
     if (engine) {
-        engine->passenger = nullptr;
+        remove_passenger(engine, &worker->passenger);
     }
     if (has_thread) {
         lawn_engine_destroy(engine);

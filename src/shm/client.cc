@@ -1,0 +1,344 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A client: what it does may end after any instruction.
+
+#include "clock/convert.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace lawn;
+using namespace lawn::shm;
+
+struct lawn_shm_client {
+    Memory memory;
+    uint32_t number;
+    lawn_clock_fn_t clock;
+    void *clock_arg;
+    int owner;       // a pidfd
+    int bell;        // of the owner
+    int own;         // the client's, by which it is woken
+    uint32_t taken;  // of its list
+    uint32_t cursor; // where alloc begins to look; atomic
+    char name[longest_name];
+};
+
+namespace
+{
+
+lawn_status_t io_error(int error)
+{
+    errno = error;
+    return LAWN_ERR_IO;
+}
+
+// The lock is the owner's as long as it lives.
+lawn_status_t map(const char *path, Memory *memory)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
+    }
+    struct stat about = {};
+    lawn_status_t status = LAWN_OK;
+    if (fstat(fd, &about) != 0) {
+        status = LAWN_ERR_IO;
+    } else if (!is_locked(fd) ||
+               static_cast<size_t>(about.st_size) < sizeof(Header)) {
+        status = LAWN_ERR_NO_ELEM; // or is about to make it
+    } else {
+        memory->size = static_cast<size_t>(about.st_size);
+        void *const at = mmap(nullptr, memory->size, PROT_READ | PROT_WRITE,
+                              MAP_SHARED, fd, 0);
+        memory->header = static_cast<Header *>(at);
+        status = at != MAP_FAILED ? LAWN_OK : LAWN_ERR_IO;
+    }
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return status;
+}
+
+bool is_known(const Memory &memory, lawn_clock_fn_t clock)
+{
+    const Header &header = *memory.header;
+    return header.clock_source == clock_of(clock) && header.magic == magic &&
+           header.slot_count <= most_slots &&
+           header.client_count <= most_slots &&
+           size_of(header.slot_count, header.client_count) == memory.size;
+}
+
+lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
+{
+    const pid_t owner = client->memory.header->owner;
+    char name[longest_name];
+    if (!name_fifo(name, path, owner, 0)) {
+        return io_error(ENAMETOOLONG);
+    }
+    client->owner = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
+    client->bell = open_fifo(name);
+    if (client->owner < 0 || client->bell < 0) {
+        return errno == ESRCH || errno == ENOENT ? LAWN_ERR_NO_ELEM
+                                                 : LAWN_ERR_IO;
+    }
+    return LAWN_OK;
+}
+
+// The owner looks for clients when it is rung for.
+void ring_for(const lawn_shm_client_t *client)
+{
+    __atomic_fetch_add(&client->memory.header->joined, 1, __ATOMIC_SEQ_CST);
+    write_fifo(client->bell);
+}
+
+// BUSY when there is no room; some of those who have it may be dead.
+lawn_status_t join(lawn_shm_client_t *client, const char *path)
+{
+    const Memory &memory = client->memory;
+    const pid_t pid = getpid();
+    for (uint32_t i = 1; i <= memory.header->client_count; ++i) {
+        int32_t nobody = 0;
+        if (!swap(memory.client(i).pid, &nobody, int32_t{pid})) {
+            continue;
+        }
+        client->number = i;
+        store(memory.client(i).birth, birth_of(pid));
+        if (!name_fifo(client->name, path, memory.header->owner, i)) {
+            return io_error(ENAMETOOLONG);
+        }
+        unlink(client->name);
+        if (mkfifo(client->name, 0600) != 0 ||
+            (client->own = open_fifo(client->name)) < 0) {
+            return LAWN_ERR_IO;
+        }
+        ring_for(client);
+        return LAWN_OK;
+    }
+    ring_for(client);
+    return LAWN_ERR_BUSY;
+}
+
+void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+// Wakes the owner if it sleeps for longer than until `when`.
+void ring(const lawn_shm_client_t *client, uint64_t when)
+{
+    Header &header = *client->memory.header;
+    if ((load(header.messages) & asleep) == 0 || when >= load(header.wake_at)) {
+        return;
+    }
+    if ((clear(header.messages, asleep) & asleep) != 0) {
+        write_fifo(client->bell);
+    }
+}
+
+void post(const lawn_shm_client_t *client, lawn_shm_timer_t timer,
+          uint32_t flags)
+{
+    Slot &slot = client->memory.slot(timer);
+    if ((set(slot.flags, posted | flags) & posted) == 0) {
+        push(client->memory.header->messages, slot.next_message, timer);
+    }
+    ring(client, flags != 0 ? 0 : load(slot.deadline));
+}
+
+bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
+{
+    const Memory &memory = client->memory;
+    const bool is_own = timer != 0 && timer <= memory.header->slot_count &&
+                        load(memory.slot(timer).client) == client->number;
+    LAWN_ASSERT(is_own);
+    return is_own;
+}
+
+// What to wait for at most, in milliseconds for poll().
+int msec_of(lawn_time_t ticks)
+{
+    const double msec = lawn_time_to_msec(ticks);
+    return ticks == LAWN_TIME_INFINITY || msec > 3600e3
+               ? 3600'000
+               : static_cast<int>(msec) + 1;
+}
+
+} // namespace
+
+lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
+                            void *clock_arg, lawn_shm_client_t **client_p)
+{
+    if (!path || !client_p) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_shm_client_t *const client =
+        static_cast<lawn_shm_client_t *>(malloc(sizeof(*client)));
+    if (!client) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    *client = {};
+    client->clock = clock;
+    client->clock_arg = clock_arg;
+    client->owner = client->bell = client->own = -1;
+    lawn_status_t status = map(path, &client->memory);
+    if (status != LAWN_OK) {
+        free(client);
+        return status;
+    }
+    status = is_known(client->memory, clock) ? open_bells(client, path)
+                                             : LAWN_ERR_UNSUPPORTED;
+    if (status == LAWN_OK) {
+        status = join(client, path);
+    }
+    if (status != LAWN_OK) {
+        lawn_shm_close(client);
+        return status;
+    }
+    *client_p = client;
+    return LAWN_OK;
+}
+
+void lawn_shm_close(lawn_shm_client_t *client)
+{
+    if (!client) {
+        return;
+    }
+    const int error = errno;
+    if (client->number != 0) {
+        store(client->memory.client(client->number).is_closed, 1U);
+        ring_for(client);
+    }
+    close_fd(client->own);
+    close_fd(client->bell);
+    close_fd(client->owner);
+    munmap(client->memory.header, client->memory.size);
+    free(client);
+    errno = error;
+}
+
+lawn_time_t lawn_shm_time(const lawn_shm_client_t *client)
+{
+    const Header &header = *client->memory.header;
+    // In this order: see lawn_engine_time().
+    const uint64_t offset = load(header.offset);
+    const lawn_time_t now =
+        (client->clock ? client->clock(client->clock_arg) : lawn_get_time()) +
+        offset;
+    return later_of(now, load(header.latest));
+}
+
+lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client, uint64_t cookie,
+                             lawn_shm_timer_t *timer_p)
+{
+    const Memory &memory = client->memory;
+    const uint32_t count = memory.header->slot_count;
+    const uint32_t from =
+        __atomic_fetch_add(&client->cursor, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t number = (from + i) % count + 1;
+        Slot &slot = memory.slot(number);
+        uint32_t nobody = 0;
+        if (load(slot.client) == 0 &&
+            swap(slot.client, &nobody, client->number)) {
+            __atomic_store_n(&client->cursor, number, __ATOMIC_RELAXED);
+            slot.cookie = cookie;
+            *timer_p = number;
+            return LAWN_OK;
+        }
+    }
+    return LAWN_ERR_BUSY;
+}
+
+void lawn_shm_release(lawn_shm_client_t *client, lawn_shm_timer_t timer)
+{
+    if (!is_valid(client, timer)) {
+        return;
+    }
+    store(client->memory.slot(timer).deadline, LAWN_TIME_INFINITY);
+    post(client, timer, released);
+}
+
+bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
+                    lawn_time_t deadline)
+{
+    if (!is_valid(client, timer)) {
+        return false;
+    }
+    Slot &slot = client->memory.slot(timer);
+    deadline = earlier_of(deadline, LAWN_TIME_INFINITY - 1);
+    exchange(slot.deadline, deadline);
+    if (load(client->memory.header->is_closed) != 0) {
+        store(slot.deadline, LAWN_TIME_INFINITY);
+        return false;
+    }
+    if (deadline < load(slot.cover)) {
+        post(client, timer, 0);
+    }
+    return true;
+}
+
+bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer)
+{
+    return is_valid(client, timer) &&
+           exchange(client->memory.slot(timer).deadline, LAWN_TIME_INFINITY) !=
+               LAWN_TIME_INFINITY;
+}
+
+bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event)
+{
+    const Memory &memory = client->memory;
+    uint32_t &list = memory.client(client->number).fired;
+    if (client->taken == 0 && load(list) != 0) {
+        client->taken = take(list);
+    }
+    while (client->taken != 0) {
+        const uint32_t number = client->taken;
+        Slot &slot = memory.slot(number);
+        client->taken = slot.next_fired;
+        const uint32_t was = clear(slot.flags, fired);
+        const uint64_t deadline = exchange(slot.expired, LAWN_TIME_INFINITY);
+        if ((was & done) != 0) {
+            store(slot.flags, 0U);
+            store(slot.client, 0U);
+        } else if ((was & released) == 0 && deadline != LAWN_TIME_INFINITY) {
+            *event = {number, slot.cookie, deadline};
+            return true;
+        }
+    }
+    return false;
+}
+
+lawn_status_t lawn_shm_wait(lawn_shm_client_t *client, lawn_time_t max_wait)
+{
+    uint32_t &list = client->memory.client(client->number).fired;
+    uint32_t head = 0;
+    if (client->taken != 0 || !(swap(list, &head, asleep) || head == asleep)) {
+        return LAWN_OK;
+    }
+    const Header &header = *client->memory.header;
+    pollfd fds[] = {{client->own, POLLIN, 0}, {client->owner, POLLIN, 0}};
+    const int count =
+        load(header.is_closed) != 0 ? 1 : poll(fds, 2, msec_of(max_wait));
+    const int error = errno;
+    clear(list, asleep);
+    empty_fifo(client->own);
+    if (count < 0) {
+        return io_error(error);
+    }
+    if (load(list) != 0) {
+        return LAWN_OK;
+    }
+    if (fds[1].revents != 0 || load(header.is_closed) != 0) {
+        return LAWN_ERR_NO_ELEM;
+    }
+    return count > 0 ? LAWN_OK : LAWN_ERR_TIMED_OUT;
+}

@@ -1,0 +1,89 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The files beside the memory, and who is whose process.
+
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+using namespace lawn;
+
+uint32_t shm::clock_of(lawn_clock_fn_t clock)
+{
+    lawn_clock_info_t info = {};
+    lawn_clock_query(&info);
+    return clock ? own_clock : static_cast<uint32_t>(info.source);
+}
+
+// A lock of the open file, so that it ends with the process and its children.
+bool shm::lock_file(int fd)
+{
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool shm::is_locked(int fd)
+{
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// Field 22 of /proc/PID/stat; the second, a name in parentheses, may have
+// anything in it.
+uint64_t shm::birth_of(pid_t pid)
+{
+    char name[64];
+    char text[1024];
+    snprintf(name, sizeof(name), "/proc/%d/stat", static_cast<int>(pid));
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    const ssize_t size = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (size <= 0) {
+        return 0;
+    }
+    text[size] = '\0';
+    const char *field = strrchr(text, ')');
+    for (unsigned i = 2; field && i < 22; ++i) {
+        field = strchr(field + 1, ' ');
+    }
+    return field ? strtoull(field, nullptr, 10) : 0;
+}
+
+bool shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
+{
+    const int size = snprintf(name, longest_name, "%s.%d.%u", path,
+                              static_cast<int>(owner), number);
+    return size > 0 && static_cast<size_t>(size) < longest_name;
+}
+
+int shm::open_fifo(const char *name)
+{
+    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+void shm::write_fifo(int fd)
+{
+    const char byte = 0;
+    ssize_t size;
+    do {
+        size = write(fd, &byte, 1);
+    } while (size < 0 && errno == EINTR);
+}
+
+void shm::empty_fifo(int fd)
+{
+    char bytes[256];
+    ssize_t size;
+    do {
+        size = read(fd, bytes, sizeof(bytes));
+    } while (size > 0 || (size < 0 && errno == EINTR));
+}

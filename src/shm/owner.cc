@@ -1,0 +1,416 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The owner: it makes the memory, and its engine runs the timers.
+
+#include "shm/owner.h"
+
+#include "clock/convert.h"
+#include "timer/lawn_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace lawn;
+using namespace lawn::shm;
+
+namespace
+{
+
+constexpr unsigned default_timers = 65536;
+constexpr unsigned default_clients = 64;
+
+Slot &slot_of(const Timer *timer)
+{
+    const lawn_shm_t *const shm = timer->shm;
+    return shm->memory.slot(static_cast<uint32_t>(timer - shm->timers) + 1);
+}
+
+// Lowers the cover to the deadline.
+void cover(Timer *timer)
+{
+    Slot &slot = slot_of(timer);
+    const lawn_time_t deadline = load(slot.deadline);
+    if (deadline < slot.cover) {
+        Lawn *const lawn = impl_of(timer->shm->engine->lawn);
+        lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
+        store(slot.cover, deadline);
+    }
+}
+
+// Puts what has expired, or what was let go of, into its client's list.
+void deliver(Timer *timer, uint32_t flags)
+{
+    const lawn_shm_t *const shm = timer->shm;
+    Slot &slot = slot_of(timer);
+    const uint32_t client = load(slot.client);
+    if (client == 0 || client > shm->memory.header->client_count ||
+        (set(slot.flags, fired | flags) & fired) != 0) {
+        return;
+    }
+    uint32_t &list = shm->memory.client(client).fired;
+    const uint32_t number = static_cast<uint32_t>(timer - shm->timers) + 1;
+    if (push(list, slot.next_fired, number) &&
+        (clear(list, asleep) & asleep) != 0) {
+        wake_client(shm, client);
+    }
+}
+
+void on_expired(lawn_timer_t *plain, lawn_time_t now)
+{
+    Timer *const timer = reinterpret_cast<Timer *>(plain);
+    Slot &slot = slot_of(timer);
+    store(slot.cover, LAWN_TIME_INFINITY);
+    lawn_time_t deadline = load(slot.deadline);
+    bool is_taken = false;
+    while (!is_taken && deadline <= now) {
+        is_taken = swap(slot.deadline, &deadline, LAWN_TIME_INFINITY);
+    }
+    if (is_taken) {
+        store(slot.expired, deadline);
+        deliver(timer, 0);
+    } else {
+        ++impl_of(timer->shm->engine->lawn)->pass->moved;
+        cover(timer);
+    }
+}
+
+// A message.
+void receive(Timer *timer)
+{
+    Slot &slot = slot_of(timer);
+    const uint32_t was = clear(slot.flags, posted);
+    if ((was & released) == 0) {
+        cover(timer);
+        return;
+    }
+    lawn_timer_stop(timer->shm->engine->lawn, &timer->timer);
+    store(slot.deadline, LAWN_TIME_INFINITY);
+    store(slot.cover, LAWN_TIME_INFINITY);
+    deliver(timer, done);
+}
+
+// What clients know of the clock.
+void publish(lawn_shm_t *shm, lawn_time_t now)
+{
+    Header &header = *shm->memory.header;
+    if (header.offset != shm->engine->offset) {
+        store(header.offset, uint64_t{shm->engine->offset});
+    }
+    if (now - header.latest > shm->engine->msec) {
+        store(header.latest, uint64_t{now});
+    }
+}
+
+unsigned poll(void *arg)
+{
+    lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
+    const lawn_time_t now = shm->engine->now;
+    unsigned work = 0;
+    publish(shm, now);
+    if (shm->has_slept || now >= shm->look_at ||
+        load(shm->memory.header->joined) != shm->joined) {
+        work = look(shm);
+        shm->has_slept = false;
+        shm->look_at = add_saturating(now, shm->engine->msec);
+    }
+    lawn_see(shm->engine->lawn, now);
+    return work + drain(shm, shm->engine->budget);
+}
+
+bool sleep(void *arg, lawn_time_t until)
+{
+    lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
+    if (shm->taken != 0) {
+        return false;
+    }
+    Header &header = *shm->memory.header;
+    shm->has_slept = true;
+    store(header.wake_at, uint64_t{until});
+    uint32_t head = 0;
+    return (swap(header.messages, &head, asleep) || head == asleep) &&
+           load(header.joined) == shm->joined;
+}
+
+// ---- Files.
+
+// The lock of `path`; -1: somebody has it (BUSY), or IO.
+lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
+{
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
+        if (fd < 0) {
+            return LAWN_ERR_IO;
+        }
+        if (!lock_file(fd)) {
+            close(fd);
+            return LAWN_ERR_BUSY;
+        }
+        struct stat locked = {};
+        struct stat there = {};
+        if (fstat(fd, &locked) == 0 && stat(path, &there) == 0 &&
+            locked.st_ino == there.st_ino) {
+            *fd_p = fd;
+            return LAWN_OK;
+        }
+        close(fd); // replaced meanwhile
+    }
+}
+
+// FIFOs of an owner that did not end as it should.
+void remove_leftovers(const char *path, int fd)
+{
+    Header header = {};
+    char name[longest_name];
+    if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
+        header.magic != magic || header.client_count > most_slots) {
+        return;
+    }
+    for (uint32_t i = 0; i <= header.client_count; ++i) {
+        if (name_fifo(name, path, header.owner, i)) {
+            unlink(name);
+        }
+    }
+}
+
+lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
+{
+    const size_t size = size_of(params.timers, params.clients);
+    const int error = posix_fallocate(shm->file, 0, static_cast<off_t>(size));
+    if (error != 0) {
+        errno = error;
+        return error == ENOSPC ? LAWN_ERR_NO_MEMORY : LAWN_ERR_IO;
+    }
+    void *const at =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, shm->file, 0);
+    if (at == MAP_FAILED) {
+        return LAWN_ERR_IO;
+    }
+    shm->memory = {static_cast<Header *>(at), size};
+    Header &header = *shm->memory.header;
+    header.slot_count = params.timers;
+    header.client_count = params.clients;
+    header.owner = getpid();
+    header.clock_source = clock_of(shm->engine->clock);
+    header.offset = shm->engine->offset;
+    header.latest = shm->engine->now;
+    for (uint32_t i = 1; i <= header.slot_count; ++i) {
+        Slot &slot = shm->memory.slot(i);
+        slot.deadline = slot.cover = slot.expired = LAWN_TIME_INFINITY;
+    }
+    header.magic = magic;
+    return LAWN_OK;
+}
+
+// In a file of its own, which then takes the place of what is there: who has
+// that mapped keeps it.
+lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
+{
+    char name[longest_name];
+    if (!name_fifo(name, shm->path, getpid(), most_slots)) {
+        errno = ENAMETOOLONG;
+        return LAWN_ERR_IO;
+    }
+    unlink(name);
+    shm->file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, params.mode);
+    if (shm->file < 0) {
+        return LAWN_ERR_IO;
+    }
+    lawn_status_t status =
+        lock_file(shm->file) ? map_file(shm, params) : LAWN_ERR_IO;
+    if (status == LAWN_OK && rename(name, shm->path) != 0) {
+        status = LAWN_ERR_IO;
+    }
+    if (status != LAWN_OK) {
+        unlink(name);
+    }
+    return status;
+}
+
+lawn_status_t make_bell(lawn_shm_t *shm)
+{
+    char name[longest_name];
+    name_fifo(name, shm->path, getpid(), 0); // shorter than the file's was
+    unlink(name);
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    if (mkfifo(name, 0600) != 0 || (shm->bell = open_fifo(name)) < 0 ||
+        (shm->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+        epoll_ctl(shm->epoll, EPOLL_CTL_ADD, shm->bell, &event) != 0) {
+        return LAWN_ERR_IO;
+    }
+    return LAWN_OK;
+}
+
+lawn_status_t make_timers(lawn_shm_t *shm, const lawn_shm_params_t &params)
+{
+    const lawn_allocator_t &allocator = shm->engine->allocator;
+    shm->timers = static_cast<Timer *>(
+        allocate(allocator, params.timers * sizeof(Timer)));
+    shm->watches = static_cast<Watch *>(
+        allocate(allocator, params.clients * sizeof(Watch)));
+    if (!shm->timers || !shm->watches) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 1; i <= params.timers; ++i) {
+        Timer &timer = timer_of(shm, i);
+        lawn_timer_init(&timer.timer, on_expired);
+        timer.shm = shm;
+    }
+    for (uint32_t i = 1; i <= params.clients; ++i) {
+        watch_of(shm, i) = {-1, -1};
+    }
+    return LAWN_OK;
+}
+
+lawn_status_t board(lawn_shm_t *shm)
+{
+    lawn_engine_t *const engine = shm->engine;
+    const lawn_status_t status =
+        lawn_engine_add(engine, poll, shm, shm->epoll, &shm->source);
+    if (status == LAWN_OK) {
+        shm->passenger = {nullptr, nullptr, sleep, shm, nullptr};
+        add_passenger(engine, &shm->passenger);
+    }
+    return status;
+}
+
+lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
+{
+    int locked = -1;
+    lawn_status_t status = lock_path(shm->path, params.mode, &locked);
+    if (status != LAWN_OK) {
+        return status;
+    }
+    remove_leftovers(shm->path, locked);
+    // The bell before the file, which tells that all is there.
+    status = make_timers(shm, params);
+    status = status == LAWN_OK ? make_bell(shm) : status;
+    status = status == LAWN_OK ? make_file(shm, params) : status;
+    status = status == LAWN_OK ? board(shm) : status;
+    close(locked);
+    return status;
+}
+
+void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void free_all(lawn_shm_t *shm)
+{
+    const lawn_allocator_t allocator = shm->engine->allocator;
+    char name[longest_name];
+    if (shm->bell >= 0 && name_fifo(name, shm->path, getpid(), 0)) {
+        unlink(name);
+    }
+    close_fd(shm->epoll);
+    close_fd(shm->bell);
+    if (shm->memory.header) {
+        munmap(shm->memory.header, shm->memory.size);
+    }
+    close_fd(shm->file);
+    release(allocator, shm->watches);
+    release(allocator, shm->timers);
+    release(allocator, shm);
+}
+
+bool is_valid(const lawn_shm_params_t &params)
+{
+    return params.timers <= most_slots && params.clients <= most_slots;
+}
+
+} // namespace
+
+unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
+{
+    unsigned count = 0;
+    // What was left, then what is there: not what comes meanwhile.
+    for (bool is_taken = false;;) {
+        if (const uint32_t number = shm->taken) {
+            if (budget != 0 && count == budget) {
+                return count;
+            }
+            // Before the flag is cleared: then it may be pushed again.
+            shm->taken = shm->memory.slot(number).next_message;
+            receive(&timer_of(shm, number));
+            ++count;
+        } else if (is_taken || load(shm->memory.header->messages) == 0) {
+            return count;
+        } else {
+            is_taken = true;
+            shm->taken = take(shm->memory.header->messages);
+        }
+    }
+}
+
+lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
+                              const lawn_shm_params_t *params,
+                              lawn_shm_t **shm_p)
+{
+    lawn_shm_params_t all = params ? *params : lawn_shm_params_t{};
+    all.timers = all.timers != 0 ? all.timers : default_timers;
+    all.clients = all.clients != 0 ? all.clients : default_clients;
+    all.mode = all.mode != 0 ? all.mode : 0600;
+    if (!engine || is_inside(engine) || !path || !shm_p || !is_valid(all) ||
+        strlen(path) >= longest_name) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    lawn_shm_t *const shm =
+        static_cast<lawn_shm_t *>(allocate(engine->allocator, sizeof(*shm)));
+    if (!shm) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    *shm = {};
+    shm->engine = engine;
+    shm->file = shm->bell = shm->epoll = -1;
+    strcpy(shm->path, path);
+    const lawn_status_t status = make(shm, all);
+    if (status != LAWN_OK) {
+        const int error = errno;
+        free_all(shm);
+        errno = error;
+        return status;
+    }
+    *shm_p = shm;
+    return LAWN_OK;
+}
+
+void lawn_shm_destroy(lawn_shm_t *shm)
+{
+    if (!shm) {
+        return;
+    }
+    LAWN_ASSERT(!is_inside(shm->engine));
+    if (is_inside(shm->engine)) {
+        return;
+    }
+    store(shm->memory.header->is_closed, 1U);
+    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+        lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
+    }
+    remove_passenger(shm->engine, &shm->passenger);
+    lawn_engine_remove(shm->engine, shm->source);
+    unlink(shm->path);
+    unwatch_all(shm);
+    free_all(shm);
+}
+
+void lawn_shm_query(const lawn_shm_t *shm, lawn_shm_stats_t *stats)
+{
+    *stats = {};
+    stats->deaths = shm->deaths;
+    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+        stats->clients += load(shm->memory.client(i).pid) != 0;
+    }
+    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+        stats->timers += load(shm->memory.slot(i).client) != 0;
+    }
+}

@@ -1,0 +1,153 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Clients come, end, and die.
+
+#include "shm/owner.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace lawn;
+using namespace lawn::shm;
+
+namespace
+{
+
+void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+// Closing a pidfd does not take it out of the epoll descriptor if the child of
+// a fork has it, too.
+void forget(const lawn_shm_t *shm, uint32_t client)
+{
+    Watch &watch = watch_of(shm, client);
+    if (watch.pidfd >= 0) {
+        epoll_ctl(shm->epoll, EPOLL_CTL_DEL, watch.pidfd, nullptr);
+    }
+    close_fd(&watch.pidfd);
+    close_fd(&watch.fifo);
+    char name[longest_name];
+    if (name_fifo(name, shm->path, shm->memory.header->owner, client)) {
+        unlink(name);
+    }
+}
+
+// Takes back all that a client had, which does nothing any more. Its slots are
+// in no list but its own when all messages have been taken.
+void sweep(lawn_shm_t *shm, uint32_t client)
+{
+    drain(shm, 0);
+    const Memory &memory = shm->memory;
+    for (uint32_t i = 1; i <= memory.header->slot_count; ++i) {
+        Slot &slot = memory.slot(i);
+        if (load(slot.client) == client) {
+            lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
+            store(slot.deadline, LAWN_TIME_INFINITY);
+            store(slot.cover, LAWN_TIME_INFINITY);
+            store(slot.expired, LAWN_TIME_INFINITY);
+            store(slot.flags, 0U);
+            store(slot.client, 0U);
+        }
+    }
+    forget(shm, client);
+    Client &place = memory.client(client);
+    store(place.fired, 0U);
+    store(place.is_closed, 0U);
+    store(place.birth, uint64_t{0});
+    store(place.pid, 0);
+}
+
+// False when that process is gone.
+bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
+{
+    Watch &watch = watch_of(shm, client);
+    watch.pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (watch.pidfd < 0) {
+        return errno != ESRCH;
+    }
+    // The number may be another process's by now. Before a client has told when
+    // it was born it is between two of its first steps.
+    const uint64_t birth = load(shm->memory.client(client).birth);
+    if (birth != 0 && birth != birth_of(pid)) {
+        return false;
+    }
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u32 = client;
+    epoll_ctl(shm->epoll, EPOLL_CTL_ADD, watch.pidfd, &event);
+    return true;
+}
+
+// Of a client that has come since, or had not finished to.
+void welcome(lawn_shm_t *shm, uint32_t client)
+{
+    const Client &place = shm->memory.client(client);
+    const pid_t pid = load(place.pid);
+    Watch &watch = watch_of(shm, client);
+    if (pid == 0) {
+        return;
+    }
+    if (load(place.is_closed) != 0) {
+        sweep(shm, client);
+        return;
+    }
+    if (watch.pidfd < 0 && !watch_process(shm, client, pid)) {
+        ++shm->deaths;
+        sweep(shm, client);
+        return;
+    }
+    char name[longest_name];
+    if (watch.fifo < 0 &&
+        name_fifo(name, shm->path, shm->memory.header->owner, client)) {
+        watch.fifo = open_fifo(name);
+    }
+}
+
+} // namespace
+
+unsigned shm::look(lawn_shm_t *shm)
+{
+    constexpr int most_events = 16;
+    epoll_event events[most_events];
+    const int count = epoll_wait(shm->epoll, events, most_events, 0);
+    for (int i = 0; i < count; ++i) {
+        const uint32_t client = events[i].data.u32;
+        if (client == 0) {
+            empty_fifo(shm->bell);
+        } else {
+            shm->deaths += load(shm->memory.client(client).is_closed) == 0;
+            sweep(shm, client);
+        }
+    }
+    const uint32_t joined = load(shm->memory.header->joined);
+    if (joined != shm->joined) {
+        shm->joined = joined;
+        for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+            welcome(shm, i);
+        }
+    }
+    return count > 0 ? static_cast<unsigned>(count) : 0;
+}
+
+void shm::wake_client(const lawn_shm_t *shm, uint32_t client)
+{
+    const int fifo = watch_of(shm, client).fifo;
+    if (fifo >= 0) {
+        write_fifo(fifo);
+    }
+}
+
+void shm::unwatch_all(lawn_shm_t *shm)
+{
+    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+        wake_client(shm, i);
+        forget(shm, i);
+    }
+}

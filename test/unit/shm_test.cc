@@ -1,0 +1,519 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Timers in shared memory, on virtual time: an owner and clients that are one
+// process. What is asked of processes is in shm_process_test.cc.
+
+#include "misuse.h"
+
+#include <lawn/shm.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace
+{
+
+class Shm : public testing::Test
+{
+protected:
+    Shm()
+    {
+        char name[] = "/tmp/lawn-shm.XXXXXX";
+        directory_ = mkdtemp(name);
+        path_ = directory_ + "/timers";
+        engine_params_.clock = clock;
+        engine_params_.clock_arg = this;
+        engine_params_.ticks_per_sec = 1e9;
+        params_.timers = 8;
+        params_.clients = 3;
+    }
+
+    ~Shm() override
+    {
+        for (lawn_shm_client_t *const client : clients_) {
+            lawn_shm_close(client);
+        }
+        lawn_shm_destroy(shm_);
+        lawn_engine_destroy(engine_);
+        EXPECT_EQ(files(), 0U);
+        rmdir(directory_.c_str());
+    }
+
+    static lawn_time_t clock(void *arg)
+    {
+        return static_cast<Shm *>(arg)->now_;
+    }
+
+    void make()
+    {
+        ASSERT_EQ(lawn_engine_create(&engine_params_, &engine_), LAWN_OK);
+        ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+                  LAWN_OK);
+    }
+
+    lawn_shm_client_t *open_client()
+    {
+        lawn_shm_client_t *client = nullptr;
+        EXPECT_EQ(lawn_shm_open(path_.c_str(), clock, this, &client), LAWN_OK);
+        clients_.push_back(client);
+        return client;
+    }
+
+    static lawn_shm_timer_t alloc(lawn_shm_client_t *client,
+                                  uint64_t cookie = 0)
+    {
+        lawn_shm_timer_t timer = 0;
+        EXPECT_EQ(lawn_shm_alloc(client, cookie, &timer), LAWN_OK);
+        EXPECT_NE(timer, 0U);
+        return timer;
+    }
+
+    unsigned files() const
+    {
+        unsigned count = 0;
+        DIR *const directory = opendir(directory_.c_str());
+        while (const dirent *const entry = readdir(directory)) {
+            count += entry->d_name[0] != '.';
+        }
+        closedir(directory);
+        return count;
+    }
+
+    lawn_shm_stats_t stats() const
+    {
+        lawn_shm_stats_t stats;
+        lawn_shm_query(shm_, &stats);
+        return stats;
+    }
+
+    unsigned pass()
+    {
+        return lawn_engine_progress(engine_);
+    }
+
+    std::string directory_;
+    std::string path_;
+    lawn_engine_params_t engine_params_ = {};
+    lawn_shm_params_t params_ = {};
+    lawn_engine_t *engine_ = nullptr;
+    lawn_shm_t *shm_ = nullptr;
+    std::vector<lawn_shm_client_t *> clients_;
+    lawn_time_t now_ = 1'000'000'000;
+};
+
+using ShmDeathTest = Shm;
+
+TEST_F(Shm, RefusesBadInput)
+{
+    lawn_shm_t *shm = nullptr;
+    lawn_shm_client_t *client = nullptr;
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_NO_ELEM);
+    make();
+    EXPECT_EQ(lawn_shm_create(nullptr, path_.c_str(), nullptr, &shm),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_shm_create(engine_, nullptr, nullptr, &shm),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(
+        lawn_shm_create(engine_, std::string(5000, 'a').c_str(), nullptr, &shm),
+        LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(
+        lawn_shm_create(engine_, std::string(4090, 'a').c_str(), nullptr, &shm),
+        LAWN_ERR_IO);
+    EXPECT_EQ(lawn_shm_create(engine_, "/nowhere/timers", nullptr, &shm),
+              LAWN_ERR_IO);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, &shm),
+              LAWN_ERR_BUSY);
+    lawn_shm_params_t params = {};
+    params.timers = UINT32_MAX;
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params, &shm),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_shm_open(nullptr, nullptr, nullptr, &client),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_shm_open("/nowhere/timers", nullptr, nullptr, &client),
+              LAWN_ERR_NO_ELEM);
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_UNSUPPORTED); // another clock
+    EXPECT_EQ(lawn_shm_open("/tmp", nullptr, nullptr, &client), LAWN_ERR_IO);
+    EXPECT_EQ(client, nullptr);
+    EXPECT_EQ(shm, nullptr);
+    lawn_shm_close(nullptr);
+    lawn_shm_destroy(nullptr);
+    EXPECT_EQ(files(), 2U); // the memory and the bell
+    struct stat about = {};
+    ASSERT_EQ(stat(path_.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600U);
+}
+
+TEST_F(Shm, WhatIsNoneIsNotMapped)
+{
+    // A file that somebody has locked, and that is something else.
+    const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
+    ASSERT_GE(fd, 0);
+    const std::vector<char> bytes(100'000, 'x');
+    ASSERT_EQ(write(fd, bytes.data(), bytes.size()),
+              static_cast<ssize_t>(bytes.size()));
+    lawn_shm_client_t *client = nullptr;
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_NO_ELEM);
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_UNSUPPORTED);
+    close(fd);
+    // An owner may replace it when it is nobody's.
+    make();
+    open_client();
+}
+
+TEST_F(Shm, ATimerExpiresAtItsDeadlineAndNotATickBefore)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client, 77);
+    lawn_shm_event_t event = {};
+    EXPECT_EQ(lawn_shm_time(client), now_);
+    EXPECT_TRUE(lawn_shm_start(client, timer, now_ + 100));
+    pass();
+    now_ += 99;
+    pass();
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    ++now_;
+    pass();
+    ASSERT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.timer, timer);
+    EXPECT_EQ(event.cookie, 77U);
+    EXPECT_EQ(event.deadline, now_);
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_FALSE(lawn_shm_stop(client, timer));
+}
+
+TEST_F(Shm, ALaterDeadlineCostsTheOwnerNothing)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    pass(); // to see the client
+    lawn_shm_start(client, timer, now_ + 100);
+    EXPECT_EQ(pass(), 1U);
+    for (unsigned i = 0; i < 50; ++i) {
+        lawn_shm_start(client, timer, now_ + 200 + i);
+        EXPECT_EQ(pass(), 0U);
+    }
+    EXPECT_TRUE(lawn_shm_stop(client, timer));
+    EXPECT_FALSE(lawn_shm_stop(client, timer));
+    lawn_shm_start(client, timer, now_ + 150);
+    EXPECT_EQ(pass(), 0U);
+    now_ += 149;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    ++now_;
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.deadline, now_);
+}
+
+TEST_F(Shm, AnEarlierDeadlineIsBroughtToTheOwner)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    lawn_shm_start(client, timer, now_ + 1000);
+    pass();
+    lawn_shm_start(client, timer, now_ + 10);
+    EXPECT_EQ(pass(), 1U);
+    now_ += 10;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    lawn_shm_start(client, timer, 0); // past
+    pass();
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.deadline, 0U);
+    lawn_shm_start(client, timer, LAWN_TIME_INFINITY);
+    now_ = LAWN_TIME_INFINITY - 1;
+    pass();
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_TRUE(lawn_shm_stop(client, timer));
+}
+
+// An event that was not read yet is replaced by that of a later start.
+TEST_F(Shm, AnEventTellsWhichStartItIsOf)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    const lawn_time_t first = now_ + 10;
+    lawn_shm_start(client, timer, first);
+    pass();
+    now_ += 10;
+    pass();
+    lawn_shm_start(client, timer, first + 10);
+    lawn_shm_event_t event = {};
+    ASSERT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.deadline, first);
+    pass();
+    now_ += 10;
+    pass();
+    lawn_shm_start(client, timer, first + 20);
+    pass();
+    now_ += 10;
+    pass();
+    ASSERT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.deadline, first + 20);
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+}
+
+TEST_F(Shm, TimersAreGivenBack)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    std::vector<lawn_shm_timer_t> all;
+    for (unsigned i = 0; i < 8; ++i) {
+        all.push_back(alloc(client, i));
+        lawn_shm_start(client, all[i], now_ + 10 * i);
+    }
+    lawn_shm_timer_t none = 0;
+    EXPECT_EQ(lawn_shm_alloc(client, 0, &none), LAWN_ERR_BUSY);
+    EXPECT_EQ(none, 0U);
+    pass();
+    now_ += 30;
+    pass(); // four have expired, and were not read
+    for (const lawn_shm_timer_t timer : all) {
+        lawn_shm_release(client, timer);
+    }
+    EXPECT_EQ(lawn_shm_alloc(client, 0, &none), LAWN_ERR_BUSY);
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 0U);
+    now_ += 1000;
+    pass();
+    for (unsigned i = 0; i < 8; ++i) {
+        const lawn_shm_timer_t timer = alloc(client, 100 + i);
+        lawn_shm_start(client, timer, now_);
+    }
+    pass();
+    pass();
+    unsigned count = 0;
+    while (lawn_shm_next(client, &event)) {
+        EXPECT_GE(event.cookie, 100U);
+        ++count;
+    }
+    EXPECT_EQ(count, 8U);
+}
+
+TEST_F(Shm, ClientsDoNotSeeEachOther)
+{
+    make();
+    lawn_shm_client_t *const first = open_client();
+    lawn_shm_client_t *const second = open_client();
+    const lawn_shm_timer_t one = alloc(first, 1);
+    const lawn_shm_timer_t two = alloc(second, 2);
+    EXPECT_NE(one, two);
+    lawn_shm_start(first, one, now_);
+    lawn_shm_start(second, two, now_);
+    pass();
+    pass();
+    lawn_shm_event_t event = {};
+    ASSERT_TRUE(lawn_shm_next(second, &event));
+    EXPECT_EQ(event.cookie, 2U);
+    EXPECT_FALSE(lawn_shm_next(second, &event));
+    ASSERT_TRUE(lawn_shm_next(first, &event));
+    EXPECT_EQ(event.cookie, 1U);
+    EXPECT_EQ(stats().clients, 2U);
+    open_client();
+    lawn_shm_client_t *more = nullptr;
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), clock, this, &more), LAWN_ERR_BUSY);
+    // Who closes leaves nothing.
+    lawn_shm_start(first, one, now_ + 10);
+    lawn_shm_close(first);
+    clients_.erase(clients_.begin());
+    pass();
+    EXPECT_EQ(stats().clients, 2U);
+    EXPECT_EQ(stats().timers, 1U);
+    EXPECT_EQ(stats().deaths, 0U);
+    now_ += 100;
+    pass();
+    lawn_shm_client_t *const third = open_client();
+    EXPECT_FALSE(lawn_shm_next(third, &event));
+}
+
+TEST_F(Shm, TheOwnerSleepsUntilAnEarlierStart)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    const lawn_shm_timer_t other = alloc(client);
+    const auto is_woken = [this] {
+        pollfd fd = {lawn_engine_fd(engine_), POLLIN, 0};
+        return poll(&fd, 1, 0) == 1;
+    };
+    pass();
+    lawn_shm_start(client, timer, now_ + 1'000'000'000);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY); // a message
+    pass();
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_woken());
+    lawn_shm_start(client, timer, now_ + 2'000'000'000); // no message
+    EXPECT_FALSE(is_woken());
+    lawn_shm_start(client, other, now_ + 3'000'000'000); // one for later
+    EXPECT_FALSE(is_woken());
+    lawn_shm_start(client, other, now_ + 500'000'000);
+    EXPECT_TRUE(is_woken());
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    pass();
+    EXPECT_GT(lawn_engine_next(engine_), now_);
+    EXPECT_LE(lawn_engine_next(engine_), now_ + 500'000'000);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_woken());
+    lawn_shm_release(client, other);
+    EXPECT_TRUE(is_woken());
+}
+
+TEST_F(Shm, AClientWaits)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
+    lawn_shm_start(client, timer, now_);
+    pass();
+    pass();
+    EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_OK);
+    lawn_shm_event_t event = {};
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_ERR_NO_ELEM);
+    EXPECT_FALSE(lawn_shm_start(client, timer, now_));
+    EXPECT_FALSE(lawn_shm_stop(client, timer));
+}
+
+// An hour back, and the timers keep what remained.
+TEST_F(Shm, TheTimeGoesOnWhenTheClockGoesBack)
+{
+    now_ = 10'000'000'000'000;
+    make();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    pass();
+    lawn_shm_start(client, timer, lawn_shm_time(client) + 5'000'000);
+    pass();
+    const lawn_time_t before = lawn_shm_time(client);
+    now_ -= 3'600'000'000'000;
+    EXPECT_GE(lawn_shm_time(client), before - 1'000'000); // not noticed yet
+    pass();
+    EXPECT_GE(lawn_shm_time(client), before);
+    now_ += 3'000'000;
+    EXPECT_GE(lawn_shm_time(client), before + 3'000'000);
+    EXPECT_LE(lawn_shm_time(client), before + 4'000'000);
+    now_ += 1'999'999;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    ++now_;
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+}
+
+// Against a map of what must be.
+TEST_F(Shm, DoesWhatAModelDoes)
+{
+    params_.timers = 64;
+    engine_params_.budget = 5;
+    make();
+    lawn_shm_client_t *const clients[] = {open_client(), open_client()};
+    struct Expected {
+        lawn_shm_client_t *client;
+        lawn_time_t deadline = LAWN_TIME_INFINITY; // that it has, or had
+        bool runs = false;
+        unsigned early = 0;
+    };
+    std::map<lawn_shm_timer_t, Expected> all;
+    std::mt19937 random(3);
+    uint64_t expired = 0;
+    for (unsigned step = 0; step < 60'000; ++step) {
+        lawn_shm_client_t *const client = clients[random() % 2];
+        const unsigned what = random() % 16;
+        auto it = all.begin();
+        if (!all.empty()) {
+            std::advance(it, random() % all.size());
+        }
+        if (what == 0 && all.size() < 50) {
+            lawn_shm_timer_t timer = 0;
+            if (lawn_shm_alloc(client, step, &timer) == LAWN_OK) {
+                ASSERT_EQ(all.count(timer), 0U);
+                all[timer].client = client;
+            }
+        } else if (what == 1 && all.size() > 30) {
+            lawn_shm_release(it->second.client, it->first);
+            all.erase(it);
+        } else if (what < 8 && !all.empty()) {
+            it->second.deadline = now_ + random() % 200;
+            it->second.runs = true;
+            EXPECT_TRUE(lawn_shm_start(it->second.client, it->first,
+                                       it->second.deadline));
+        } else if (what < 10 && !all.empty()) {
+            const bool was = lawn_shm_stop(it->second.client, it->first);
+            EXPECT_TRUE(it->second.runs || !was);
+            it->second.runs = it->second.runs && !was;
+        } else if (what < 13) {
+            now_ += random() % 20;
+            pass();
+        } else {
+            lawn_shm_event_t event;
+            while (lawn_shm_next(client, &event)) {
+                ASSERT_EQ(all.count(event.timer), 1U);
+                Expected &timer = all[event.timer];
+                ASSERT_EQ(timer.client, client);
+                ASSERT_LE(event.deadline, now_);
+                if (timer.runs && event.deadline == timer.deadline &&
+                    !lawn_shm_stop(client, event.timer)) {
+                    timer.runs = false;
+                }
+                ++expired;
+            }
+        }
+    }
+    now_ += 1000;
+    for (unsigned i = 0; i < 100; ++i) {
+        pass();
+    }
+    for (const auto &[number, timer] : all) {
+        EXPECT_FALSE(lawn_shm_stop(timer.client, number)) << "lost";
+    }
+    EXPECT_EQ(lawn_check(lawn_engine_lawn(engine_)), LAWN_OK);
+    EXPECT_GT(expired, 1000U);
+}
+
+TEST_F(ShmDeathTest, AForeignTimerIsNotStarted)
+{
+    make();
+    lawn_shm_client_t *const client = open_client();
+    EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 0, 1)), "is_own");
+    EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 5, 1)), "is_own");
+    EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_stop(client, 9000)), "is_own");
+}
+
+} // namespace
