@@ -5,13 +5,16 @@
  *
  * The owner has an engine, sleeps while nothing is due, and calls a request's
  * callback when it has waited too long. The workers send requests and start
- * their timers; an answer stops the timer. Some requests are never answered. A
- * request is freed only when the owner has let go of its timer, whoever is done
- * with it first.
+ * their timers; an answer stops the timer. Some requests are never answered.
+ *
+ * Who sends a request also ends it: the worker retires the timer when it is
+ * through with it, and the request is freed when the owner has let go of it. A
+ * callback that retired it could have it freed under the worker.
  */
 #include <lawn/lawn.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,9 +23,11 @@
 #define WORKERS 3
 #define REQUESTS 2000 /* of each worker */
 
-typedef struct {
+typedef struct request {
     lawn_shared_t timeout; /* first: the callback's timer is this */
     lawn_time_t deadline;
+    atomic_bool has_timed_out;
+    struct request *next; /* of the worker's that wait */
 } request_t;
 
 static lawn_engine_t *engine;
@@ -37,7 +42,7 @@ static void on_freed(lawn_shared_t *timeout, lawn_time_t now)
     atomic_fetch_add(&freed, 1);
 }
 
-/* By the owner; the worker has given the request up, so this is its end. */
+/* By the owner. */
 static void on_timeout(lawn_shared_t *timeout, lawn_time_t now)
 {
     request_t *request = (request_t *)timeout;
@@ -45,7 +50,7 @@ static void on_timeout(lawn_shared_t *timeout, lawn_time_t now)
         atomic_fetch_add(&early, 1);
     }
     atomic_fetch_add(&timed_out, 1);
-    lawn_shared_retire(timeout, on_freed);
+    atomic_store(&request->has_timed_out, true);
 }
 
 static request_t *send_request(void)
@@ -61,24 +66,40 @@ static request_t *send_request(void)
     return request;
 }
 
-/* True when the answer was in time: then the request is ours to end. */
-static bool take_answer(request_t *request)
+/* It may have been too late for it: then its timer has expired. */
+static void take_answer(request_t *request)
 {
-    if (!lawn_shared_stop(&request->timeout)) {
-        return false; /* the owner has it */
+    if (lawn_shared_stop(&request->timeout)) {
+        atomic_fetch_add(&answered, 1);
     }
     lawn_shared_retire(&request->timeout, on_freed);
-    return true;
+}
+
+static void wait_for_timeout(request_t *request)
+{
+    while (!atomic_load(&request->has_timed_out)) {
+        sched_yield();
+    }
+    lawn_shared_retire(&request->timeout, on_freed);
 }
 
 static void *work(void *arg)
 {
+    request_t *waiting = NULL;
     (void)arg;
     for (int i = 0; i < REQUESTS; ++i) {
         request_t *request = send_request();
-        if (i % 10 != 0 && take_answer(request)) {
-            atomic_fetch_add(&answered, 1);
-        } /* one in ten is never answered */
+        if (i % 10 != 0) {
+            take_answer(request);
+        } else { /* never answered */
+            request->next = waiting;
+            waiting = request;
+        }
+    }
+    while (waiting) {
+        request_t *next = waiting->next;
+        wait_for_timeout(waiting);
+        waiting = next;
     }
     return NULL;
 }

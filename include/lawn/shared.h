@@ -134,7 +134,9 @@ LAWN_API void lawn_shared_sync(lawn_shared_t *timer);
  * `released(timer, now)`, which may free it; `released` may be NULL. Any
  * thread, also the callback of the timer; once, as the last call for `timer`.
  * Calls in other threads must have returned before `released` is called, which
- * is certain if they have returned before the retire. */
+ * is certain if they have returned before the retire. So a callback should not
+ * retire a timer that another thread may be starting or about to stop: let that
+ * thread do it. */
 LAWN_API void lawn_shared_retire(lawn_shared_t *timer,
                                  lawn_shared_fn_t released);
 
