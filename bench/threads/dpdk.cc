@@ -11,6 +11,7 @@
 #include <string>
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
