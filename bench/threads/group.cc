@@ -91,10 +91,10 @@ double throughput(unsigned worker_count, double sec)
     }
     // More are due at all times than can be run.
     for (size_t i = 0; i < timers.size(); ++i) {
-        lawn_shared_init(
-            &timers[i].timer,
-            lawn_shard_box(lawn_group_shard(group.get(), i % shards)),
-            Beating::on_expired);
+        lawn_shared_init(&timers[i].timer,
+                         lawn_shard_box(lawn_group_shard(
+                             group.get(), i * shards / timers.size())),
+                         Beating::on_expired);
         timers[i].ttl = lawn_time_from_usec(double(1 + i % 50));
         lawn_shared_start(&timers[i].timer, lawn_group_time(group.get()));
     }
