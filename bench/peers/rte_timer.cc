@@ -9,6 +9,7 @@
 // and stays. It pins the thread that starts it; that is undone, so that all
 // contenders run on the same terms.
 
+#include "peers/eal.h"
 #include "peers/peers.h"
 
 #include <algorithm>
@@ -17,8 +18,6 @@
 #include <sched.h>
 
 #include <rte_cycles.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
 #include <rte_timer.h>
@@ -29,34 +28,6 @@ namespace bench
 
 namespace
 {
-
-// What is wrong; null: it runs.
-const char *start_eal()
-{
-    cpu_set_t allowed;
-    const bool is_pinned = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-    std::string arguments[] = {
-        "lawn_bench",
-        "--lcores=0@" + std::to_string(std::max(0, sched_getcpu())),
-        "--no-huge",
-        "--no-pci",
-        "--no-shconf",
-        "--no-telemetry",
-        "--log-level=error",
-    };
-    std::vector<char *> argv;
-    for (std::string &argument : arguments) {
-        argv.push_back(argument.data());
-    }
-    argv.push_back(nullptr);
-    const int argc = static_cast<int>(argv.size() - 1);
-    const bool is_up =
-        rte_eal_init(argc, argv.data()) >= 0 && rte_timer_subsystem_init() == 0;
-    if (is_pinned) {
-        sched_setaffinity(0, sizeof(allowed), &allowed);
-    }
-    return is_up ? nullptr : rte_strerror(rte_errno);
-}
 
 class RteTimers
 {
@@ -83,7 +54,8 @@ public:
 
     explicit RteTimers(const Config &)
     {
-        static const char *const eal_defect = start_eal();
+        static const char *const eal_defect =
+            start_eal("0@" + std::to_string(std::max(0, sched_getcpu())));
         defect_ = eal_defect;
         if (!defect_) {
             cycles_per_tick_ = static_cast<double>(rte_get_timer_hz()) * 1e-9;

@@ -4,18 +4,15 @@
 // the others are threads that are registered with the EAL and reset timers for
 // that lcore. Both lcores may run on any processor, as all threads here.
 
+#include "peers/eal.h"
 #include "threads/sharing.h"
 
 #include <array>
-#include <atomic>
 #include <string>
 
 #include <sched.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_timer.h>
@@ -28,36 +25,18 @@ namespace
 
 constexpr unsigned owner_lcore = 1;
 
-const char *start_eal()
+// Two lcores, on any processor.
+std::string lcores()
 {
-    cpu_set_t allowed;
-    const bool is_pinned = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-    const std::string cpus =
-        "0-" + std::to_string(sysconf(_SC_NPROCESSORS_ONLN) - 1);
-    std::string arguments[] = {
-        "lawn_bench",        "--lcores=0@(" + cpus + "),1@(" + cpus + ")",
-        "--no-huge",         "--no-pci",
-        "--no-shconf",       "--no-telemetry",
-        "--log-level=error",
-    };
-    std::vector<char *> argv;
-    for (std::string &argument : arguments) {
-        argv.push_back(argument.data());
-    }
-    argv.push_back(nullptr);
-    const bool is_up =
-        rte_eal_init(static_cast<int>(argv.size() - 1), argv.data()) >= 0 &&
-        rte_timer_subsystem_init() == 0;
-    if (is_pinned) {
-        sched_setaffinity(0, sizeof(allowed), &allowed);
-    }
-    return is_up ? nullptr : rte_strerror(rte_errno);
+    const std::string all =
+        "(0-" + std::to_string(sysconf(_SC_NPROCESSORS_ONLN) - 1) + ")";
+    return "0@" + all + ",1@" + all;
 }
 
 class RteTimers final : public Sharing
 {
 public:
-    RteTimers() : Sharing("DPDK rte_timer"), defect_(start_eal())
+    RteTimers() : Sharing("DPDK rte_timer"), defect_(start_eal(lcores()))
     {
         for (struct rte_timer &timer : timers_) {
             rte_timer_init(&timer);

@@ -4,11 +4,11 @@
 // shard, how long a sleeper takes to be woken, and what the service costs.
 
 #include "threads/group.h"
+#include "threads/sharing.h"
 
 #include <lawn/group.h>
 #include <lawn/service.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -23,12 +23,6 @@ namespace bench
 
 namespace
 {
-
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 void check(lawn_status_t status)
 {

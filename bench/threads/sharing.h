@@ -10,6 +10,7 @@
 
 #include <lawn/time.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -58,6 +59,12 @@ public:
 
     const char *const name;
 };
+
+inline double median(std::vector<double> values)
+{
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
 
 using Sharings = std::vector<std::unique_ptr<Sharing>>;
 

@@ -8,7 +8,6 @@
 #include "threads/group.h"
 #include "threads/sharing.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cinttypes>
@@ -27,12 +26,6 @@ constexpr Operation operations[] = {later, earlier, stop_start, stop, start};
 constexpr const char *names[] = {"later", "earlier", "stop+start", "stop",
                                  "start"};
 constexpr size_t operation_count = std::size(operations);
-
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 // Far enough never to come.
 const lawn_time_t far = lawn_time_from_sec(3600);
