@@ -19,18 +19,21 @@ ITEM = re.compile(r"/\*(?P<comment>.*?)\*/|^(?:LAWN_API|LAWN_INLINE)\s[^;{]*?"
                   r"\b(?P<name>lawn_\w+)\(", re.S | re.M)
 
 
+def words_of(comment):
+    return " ".join(comment.replace("\n *", " ").split())
+
+
 def check(path):
     text = path.read_text()
-    comments = [m for m in ITEM.finditer(text) if m["comment"]]
-    if comments and OF_ALL.search(" ".join(
-            comments[0]["comment"].replace("\n *", " ").split()) + " "):
+    opening = next(ITEM.finditer(text))
+    if OF_ALL.search(words_of(opening["comment"])):
         return []
     last, seen, silent = "", set(), []
     for match in ITEM.finditer(text):
         if match["comment"]:
             # What stands inside a declaration is about that alone.
             if match.start() == 0 or text[match.start() - 1] == "\n":
-                last = " ".join(match["comment"].replace("\n *", " ").split())
+                last = words_of(match["comment"])
         elif match["name"] not in seen:  # inline functions are defined below
             seen.add(match["name"])
             if not CALLER.search(last):

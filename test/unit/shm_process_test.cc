@@ -6,28 +6,19 @@
 // expire, and the owner goes on. And a client whose owner is killed is told.
 
 #include "../environment.h"
+#include "shm_fixture.h"
 
-#include <lawn/shm.h>
-
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <new>
 #include <random>
-#include <string>
-#include <vector>
 
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace
 {
@@ -39,62 +30,22 @@ constexpr unsigned timer_count = 16;
 // At any time; those after each instruction come to it.
 constexpr unsigned kill_count = 1200;
 
-class ShmProcess : public testing::Test
+class ShmProcess : public ShmOwner
 {
 protected:
     ShmProcess()
     {
-        char name[] = "/tmp/lawn-shm.XXXXXX";
-        directory_ = mkdtemp(name);
-        path_ = directory_ + "/timers";
-    }
-
-    ~ShmProcess() override
-    {
-        lawn_shm_close(survivor_);
-        lawn_shm_destroy(shm_);
-        lawn_engine_destroy(engine_);
-        EXPECT_EQ(files(), 0U);
-        rmdir(directory_.c_str());
+        params_.timers = timer_count;
+        params_.clients = 4;
+        engine_params_.budget = 1; // so that messages are left over
     }
 
     // The owner; and a client of its own, which survives everything.
     void make()
     {
         own();
-        ASSERT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &survivor_),
-                  LAWN_OK);
-        ASSERT_EQ(lawn_shm_alloc(survivor_, 1, &timer_), LAWN_OK);
-    }
-
-    void own()
-    {
-        lawn_shm_params_t params = {};
-        params.timers = timer_count;
-        params.clients = 4;
-        lawn_engine_params_t engine = {};
-        engine.budget = 1; // so that messages are left over
-        ASSERT_EQ(lawn_engine_create(&engine, &engine_), LAWN_OK);
-        ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params, &shm_),
-                  LAWN_OK);
-    }
-
-    unsigned files() const
-    {
-        unsigned count = 0;
-        DIR *const directory = opendir(directory_.c_str());
-        while (const dirent *const entry = readdir(directory)) {
-            count += entry->d_name[0] != '.';
-        }
-        closedir(directory);
-        return count;
-    }
-
-    lawn_shm_stats_t stats() const
-    {
-        lawn_shm_stats_t stats;
-        lawn_shm_query(shm_, &stats);
-        return stats;
+        survivor_ = open_client();
+        timer_ = alloc(survivor_, 1);
     }
 
     static pid_t in_child(const std::function<int()> &run)
@@ -159,10 +110,6 @@ protected:
         }
     }
 
-    std::string directory_;
-    std::string path_;
-    lawn_engine_t *engine_ = nullptr;
-    lawn_shm_t *shm_ = nullptr;
     lawn_shm_client_t *survivor_ = nullptr;
     lawn_shm_timer_t timer_ = 0;
 };

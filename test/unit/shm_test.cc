@@ -4,35 +4,23 @@
 // process. What is asked of processes is in shm_process_test.cc.
 
 #include "misuse.h"
+#include "shm_fixture.h"
 
-#include <lawn/shm.h>
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <random>
-#include <string>
-#include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace
 {
 
-class Shm : public testing::Test
+class Shm : public ShmOwner
 {
 protected:
     Shm()
     {
-        char name[] = "/tmp/lawn-shm.XXXXXX";
-        directory_ = mkdtemp(name);
-        path_ = directory_ + "/timers";
         engine_params_.clock = clock;
         engine_params_.clock_arg = this;
         engine_params_.ticks_per_sec = 1e9;
@@ -40,62 +28,9 @@ protected:
         params_.clients = 3;
     }
 
-    ~Shm() override
-    {
-        for (lawn_shm_client_t *const client : clients_) {
-            lawn_shm_close(client);
-        }
-        lawn_shm_destroy(shm_);
-        lawn_engine_destroy(engine_);
-        EXPECT_EQ(files(), 0U);
-        rmdir(directory_.c_str());
-    }
-
     static lawn_time_t clock(void *arg)
     {
         return static_cast<Shm *>(arg)->now_;
-    }
-
-    void make()
-    {
-        ASSERT_EQ(lawn_engine_create(&engine_params_, &engine_), LAWN_OK);
-        ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
-                  LAWN_OK);
-    }
-
-    lawn_shm_client_t *open_client()
-    {
-        lawn_shm_client_t *client = nullptr;
-        EXPECT_EQ(lawn_shm_open(path_.c_str(), clock, this, &client), LAWN_OK);
-        clients_.push_back(client);
-        return client;
-    }
-
-    static lawn_shm_timer_t alloc(lawn_shm_client_t *client,
-                                  uint64_t cookie = 0)
-    {
-        lawn_shm_timer_t timer = 0;
-        EXPECT_EQ(lawn_shm_alloc(client, cookie, &timer), LAWN_OK);
-        EXPECT_NE(timer, 0U);
-        return timer;
-    }
-
-    unsigned files() const
-    {
-        unsigned count = 0;
-        DIR *const directory = opendir(directory_.c_str());
-        while (const dirent *const entry = readdir(directory)) {
-            count += entry->d_name[0] != '.';
-        }
-        closedir(directory);
-        return count;
-    }
-
-    lawn_shm_stats_t stats() const
-    {
-        lawn_shm_stats_t stats;
-        lawn_shm_query(shm_, &stats);
-        return stats;
     }
 
     unsigned pass()
@@ -103,13 +38,6 @@ protected:
         return lawn_engine_progress(engine_);
     }
 
-    std::string directory_;
-    std::string path_;
-    lawn_engine_params_t engine_params_ = {};
-    lawn_shm_params_t params_ = {};
-    lawn_engine_t *engine_ = nullptr;
-    lawn_shm_t *shm_ = nullptr;
-    std::vector<lawn_shm_client_t *> clients_;
     lawn_time_t now_ = 1'000'000'000;
 };
 
@@ -121,7 +49,7 @@ TEST_F(Shm, RefusesBadInput)
     lawn_shm_client_t *client = nullptr;
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_NO_ELEM);
-    make();
+    own();
     EXPECT_EQ(lawn_shm_create(nullptr, path_.c_str(), nullptr, &shm),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_shm_create(engine_, nullptr, nullptr, &shm),
@@ -179,13 +107,13 @@ TEST_F(Shm, WhatIsNoneIsNotMapped)
               LAWN_ERR_UNSUPPORTED);
     close(fd);
     // An owner may replace it when it is nobody's.
-    make();
+    own();
     open_client();
 }
 
 TEST_F(Shm, ATimerExpiresAtItsDeadlineAndNotATickBefore)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client, 77);
     lawn_shm_event_t event = {};
@@ -207,7 +135,7 @@ TEST_F(Shm, ATimerExpiresAtItsDeadlineAndNotATickBefore)
 
 TEST_F(Shm, ALaterDeadlineCostsTheOwnerNothing)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     pass(); // to see the client
@@ -233,7 +161,7 @@ TEST_F(Shm, ALaterDeadlineCostsTheOwnerNothing)
 
 TEST_F(Shm, AnEarlierDeadlineIsBroughtToTheOwner)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     lawn_shm_start(client, timer, now_ + 1000);
@@ -259,7 +187,7 @@ TEST_F(Shm, AnEarlierDeadlineIsBroughtToTheOwner)
 // An event that was not read yet is replaced by that of a later start.
 TEST_F(Shm, AnEventTellsWhichStartItIsOf)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     const lawn_time_t first = now_ + 10;
@@ -285,7 +213,7 @@ TEST_F(Shm, AnEventTellsWhichStartItIsOf)
 
 TEST_F(Shm, TimersAreGivenBack)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     std::vector<lawn_shm_timer_t> all;
     for (unsigned i = 0; i < 8; ++i) {
@@ -324,7 +252,7 @@ TEST_F(Shm, TimersAreGivenBack)
 
 TEST_F(Shm, ClientsDoNotSeeEachOther)
 {
-    make();
+    own();
     lawn_shm_client_t *const first = open_client();
     lawn_shm_client_t *const second = open_client();
     const lawn_shm_timer_t one = alloc(first, 1);
@@ -360,7 +288,7 @@ TEST_F(Shm, ClientsDoNotSeeEachOther)
 
 TEST_F(Shm, TheOwnerSleepsUntilAnEarlierStart)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     const lawn_shm_timer_t other = alloc(client);
@@ -392,7 +320,7 @@ TEST_F(Shm, TheOwnerSleepsUntilAnEarlierStart)
 
 TEST_F(Shm, AClientWaits)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
@@ -414,7 +342,7 @@ TEST_F(Shm, AClientWaits)
 TEST_F(Shm, TheTimeGoesOnWhenTheClockGoesBack)
 {
     now_ = 10'000'000'000'000;
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
     pass();
@@ -442,7 +370,7 @@ TEST_F(Shm, DoesWhatAModelDoes)
 {
     params_.timers = 64;
     engine_params_.budget = 5;
-    make();
+    own();
     lawn_shm_client_t *const clients[] = {open_client(), open_client()};
     struct Expected {
         lawn_shm_client_t *client;
@@ -509,7 +437,7 @@ TEST_F(Shm, DoesWhatAModelDoes)
 
 TEST_F(ShmDeathTest, AForeignTimerIsNotStarted)
 {
-    make();
+    own();
     lawn_shm_client_t *const client = open_client();
     EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 0, 1)), "is_own");
     EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 5, 1)), "is_own");
