@@ -20,12 +20,6 @@ namespace
 constexpr unsigned default_budget = 64;
 constexpr double default_stall_msec = 10;
 
-bool rate_is_valid(double ticks_per_sec)
-{
-    // NaN and infinity fail here too.
-    return ticks_per_sec >= 0 && ticks_per_sec <= __DBL_MAX__;
-}
-
 void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
 {
     *engine = {};

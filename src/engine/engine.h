@@ -82,10 +82,21 @@ struct lawn_engine {
 namespace lawn
 {
 
-// The clock itself.
+// A clock as parameters give it: NULL is the processor's.
+inline lawn_time_t read_ticks(lawn_clock_fn_t clock, void *arg)
+{
+    return clock ? clock(arg) : lawn_get_time();
+}
+
 inline lawn_time_t read_ticks(const lawn_engine_t *engine)
 {
-    return engine->clock ? engine->clock(engine->clock_arg) : lawn_get_time();
+    return read_ticks(engine->clock, engine->clock_arg);
+}
+
+inline bool rate_is_valid(double ticks_per_sec)
+{
+    // NaN and infinity fail here too.
+    return ticks_per_sec >= 0 && ticks_per_sec <= __DBL_MAX__;
 }
 
 // The clock was read and shows `now`, which is before the latest pass. Returns

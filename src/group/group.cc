@@ -91,10 +91,9 @@ lawn_status_t open_shards(lawn_group_t *group)
     return LAWN_OK;
 }
 
-lawn_time_t read_ticks(const lawn_group_t *group)
+lawn_time_t read_clock(const lawn_group_t *group)
 {
-    return group->params.clock ? group->params.clock(group->params.clock_arg)
-                               : lawn_get_time();
+    return read_ticks(group->params.clock, group->params.clock_arg);
 }
 
 bool is_valid(const lawn_group_params_t *params)
@@ -102,8 +101,7 @@ bool is_valid(const lawn_group_params_t *params)
     const lawn_allocator_t &allocator = params->lawn.allocator;
     return allocator_is_valid(allocator) &&
            !(params->moves_memory && allocator.alloc) &&
-           // NaN and infinity fail here too.
-           params->ticks_per_sec >= 0 && params->ticks_per_sec <= __DBL_MAX__;
+           rate_is_valid(params->ticks_per_sec);
 }
 
 void free_group(lawn_group_t *group)
@@ -130,7 +128,7 @@ void configure(lawn_group_t *group, const lawn_group_params_t *params)
         group->params.ticks_per_sec = lawn_time_sec_value();
     }
     group->msec = ticks_from(1, 1000, group->params.ticks_per_sec);
-    group->latest = read_ticks(group);
+    group->latest = read_clock(group);
 }
 
 void free_workers(const lawn_group_t *group, lawn_worker_t *worker)
@@ -215,7 +213,7 @@ lawn_time_t lawn_group_time(void *arg)
     lawn_group_t *const group = static_cast<lawn_group_t *>(arg);
     for (;;) {
         lawn_time_t offset = __atomic_load_n(&group->offset, __ATOMIC_SEQ_CST);
-        const lawn_time_t now = read_ticks(group) + offset;
+        const lawn_time_t now = read_clock(group) + offset;
         lawn_time_t latest = __atomic_load_n(&group->latest, __ATOMIC_SEQ_CST);
         if (LAWN_LIKELY(now - latest <= group->msec)) {
             return now;

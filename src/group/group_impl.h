@@ -30,7 +30,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
-#include "engine/engine.h"
+#include "engine/thread.h"
 
 #include <lawn/group.h>
 #include <lawn/numa.h>
@@ -60,7 +60,6 @@ struct lawn_worker {
     // Atomic.
     unsigned orders;  // there may be something to obey
     unsigned ringing; // threads that may be waking this worker
-    bool is_ending;   // a thread of the library's
 
     lawn_group_t *group;
     void (*wake)(void *arg);
@@ -68,7 +67,7 @@ struct lawn_worker {
     lawn_engine_t *engine;     // or nullptr
     lawn::Passenger passenger; // of the engine
     bool has_thread;
-    pthread_t thread;
+    lawn::EngineThread thread;
 
     // The worker's own.
     lawn_shard_t **shards;
@@ -130,7 +129,7 @@ private:
 void balance_by_work(void *arg, lawn_shard_load_t *shards, unsigned shard_count,
                      uint64_t *work, unsigned worker_count);
 
-// Under the lock, or of a thread that is to end: there is something to obey.
+// Under the lock: there is something to obey.
 void tell(lawn_worker_t *worker);
 
 // Of a thread of the library's: that it is not the calling one, which waits for

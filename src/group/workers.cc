@@ -2,12 +2,9 @@
 //
 // Workers come and go.
 
-#include "engine/engine.h"
 #include "group/group_impl.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 
 using namespace lawn;
 
@@ -72,7 +69,6 @@ lawn_worker_t *make_worker(lawn_group_t *group, void (*wake)(void *arg),
     if (worker) {
         ++group->worker_count;
         worker->orders = 0;
-        worker->is_ending = false;
         worker->wake = wake;
         worker->wake_arg = wake_arg;
         worker->engine = nullptr;
@@ -153,12 +149,9 @@ lawn_time_t next_of_engine(void *arg)
     return lawn_worker_next(static_cast<lawn_worker_t *>(arg));
 }
 
-// A thread may have obeyed what was to tell it that it ends.
 bool sleep_of_engine(void *arg, lawn_time_t until)
 {
-    lawn_worker_t *const worker = static_cast<lawn_worker_t *>(arg);
-    return lawn_worker_sleep(worker, until) &&
-           !__atomic_load_n(&worker->is_ending, __ATOMIC_SEQ_CST);
+    return lawn_worker_sleep(static_cast<lawn_worker_t *>(arg), until);
 }
 
 bool is_worker(const lawn_engine_t *engine)
@@ -185,30 +178,6 @@ lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
     return LAWN_OK;
 }
 
-void *run(void *arg)
-{
-    lawn_worker_t *const worker = static_cast<lawn_worker_t *>(arg);
-    while (!__atomic_load_n(&worker->is_ending, __ATOMIC_ACQUIRE)) {
-        if (lawn_engine_progress(worker->engine) == 0) {
-            lawn_engine_wait(worker->engine, LAWN_TIME_INFINITY);
-        }
-    }
-    return nullptr;
-}
-
-// Signals are for the program's own threads.
-bool start_thread(lawn_worker_t *worker)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&worker->thread, nullptr, run, worker);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    errno = error;
-    return error == 0;
-}
-
 lawn_status_t make_engine(lawn_group_t *group, lawn_engine_t **engine_p)
 {
     lawn_engine_params_t params = {};
@@ -219,19 +188,11 @@ lawn_status_t make_engine(lawn_group_t *group, lawn_engine_t **engine_p)
     return lawn_engine_create(&params, engine_p);
 }
 
-void end_thread(lawn_worker_t *worker)
-{
-    __atomic_store_n(&worker->is_ending, true, __ATOMIC_SEQ_CST);
-    tell(worker);
-    pthread_join(worker->thread, nullptr);
-}
-
 } // namespace
 
 bool lawn::may_remove(const lawn_worker_t *worker)
 {
-    return worker->has_thread ? !pthread_equal(worker->thread, pthread_self())
-                              : !worker->in_pass;
+    return worker->has_thread ? !is_own(&worker->thread) : !worker->in_pass;
 }
 
 // Before the wake-up, so that who is awake, or about to sleep, sees it.
@@ -293,7 +254,8 @@ lawn_status_t lawn_group_add_thread(lawn_group_t *group,
     }
     lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
     status = worker ? board(worker, engine) : LAWN_ERR_NO_MEMORY;
-    if (status == LAWN_OK && !start_thread(worker)) {
+    if (status == LAWN_OK && !start_thread(&worker->thread, engine)) {
+        remove_passenger(engine, &worker->passenger);
         status = LAWN_ERR_IO;
     }
     if (status != LAWN_OK) {
@@ -323,7 +285,7 @@ lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
     lawn_engine_t *const engine = worker->engine;
     const bool has_thread = worker->has_thread;
     if (has_thread) {
-        end_thread(worker);
+        end_thread(&worker->thread);
     }
     dismiss(worker, heir);
     if (engine) {

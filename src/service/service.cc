@@ -18,13 +18,10 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
+#include "engine/thread.h"
 
-#include <lawn/engine.h>
 #include <lawn/service.h>
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 namespace lawn
@@ -68,13 +65,12 @@ using namespace lawn;
 struct lawn_service {
     lawn_engine_t *engine;
     lawn_box_t *box;
-    lawn_shared_t wake; // starts the last pass
-    pthread_t thread;
+    EngineThread thread;
     lawn_service_params_t params;
-    size_t pending;  // atomic; grows under the lock only
-    bool is_stopped; // atomic; set under the lock
+    size_t pending; // atomic; grows under the lock only
 
     pthread_mutex_t lock; // of what follows
+    bool is_stopped;
     Node *free;
     Node *chunks[chunk_count]; // atomic: read by cancel
 };
@@ -215,36 +211,12 @@ template <class Each> void for_each_node(lawn_service_t *service, Each each)
     }
 }
 
-void *run(void *arg)
-{
-    lawn_service_t *const service = static_cast<lawn_service_t *>(arg);
-    while (!__atomic_load_n(&service->is_stopped, __ATOMIC_ACQUIRE)) {
-        if (lawn_engine_progress(service->engine) == 0) {
-            lawn_engine_wait(service->engine, LAWN_TIME_INFINITY);
-        }
-    }
-    return nullptr;
-}
-
-// Signals are for the program's own threads.
-bool start_thread(lawn_service_t *service)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&service->thread, nullptr, run, service);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    errno = error;
-    return error == 0;
-}
-
 // Who would wait for itself: a mistake.
 bool is_own_thread(const lawn_service_t *service)
 {
-    const bool is_own = pthread_equal(service->thread, pthread_self()) != 0;
-    LAWN_ASSERT(!is_own);
-    return is_own;
+    const bool is_mistake = is_own(&service->thread);
+    LAWN_ASSERT(!is_mistake);
+    return is_mistake;
 }
 
 // What stop has left, and the service with it.
@@ -254,7 +226,6 @@ void free_all(lawn_service_t *service)
     lawn_engine_destroy(service->engine); // closes the box
     for_each_node(
         service, [](Node *node) { lawn_shared_retire(&node->timer, nullptr); });
-    lawn_shared_retire(&service->wake, nullptr);
     for (Node *const chunk : service->chunks) {
         release(allocator, chunk);
     }
@@ -310,9 +281,7 @@ lawn_status_t lawn_service_create(const lawn_service_params_t *params,
         return status;
     }
     pthread_mutex_init(&service->lock, nullptr);
-    lawn_shared_init(&service->wake, service->box, nullptr);
-    // Opens its descriptors here, where a failure can be told.
-    if (lawn_engine_fd(service->engine) < 0 || !start_thread(service)) {
+    if (!start_thread(&service->thread, service->engine)) {
         free_all(service);
         return LAWN_ERR_IO;
     }
@@ -379,13 +348,12 @@ size_t lawn_service_stop(lawn_service_t *service,
     }
     pthread_mutex_lock(&service->lock);
     const bool was_stopped = service->is_stopped;
-    __atomic_store_n(&service->is_stopped, true, __ATOMIC_RELEASE);
+    service->is_stopped = true;
     pthread_mutex_unlock(&service->lock);
     if (was_stopped) {
         return 0;
     }
-    lawn_shared_start(&service->wake, 0);
-    pthread_join(service->thread, nullptr);
+    end_thread(&service->thread);
     size_t count = 0;
     for_each_node(service, [&](Node *node) {
         if (end(node, generation_of(node), 0)) {

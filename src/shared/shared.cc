@@ -4,6 +4,8 @@
 
 #include "shared/shared_ops.h"
 
+#include "base/atomics.h"
+
 #include <pthread.h>
 #include <sched.h>
 
@@ -13,50 +15,7 @@ namespace lawn
 namespace
 {
 
-struct Builtins {
-    template <class T> static T load(const T *from)
-    {
-        return __atomic_load_n(from, __ATOMIC_SEQ_CST);
-    }
-
-    template <class T> static void store(T *to, T value)
-    {
-        __atomic_store_n(to, value, __ATOMIC_SEQ_CST);
-    }
-
-    // A store that may be seen later than what comes after it.
-    template <class T> static void put(T *to, T value)
-    {
-        __atomic_store_n(to, value, __ATOMIC_RELEASE);
-    }
-
-    template <class T> static T exchange(T *at, T value)
-    {
-        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-    }
-
-    // If *at is *expected, else tells in *expected what it is.
-    template <class T> static bool swap(T *at, T *expected, T value)
-    {
-        return __atomic_compare_exchange_n(at, expected, value, false,
-                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    }
-
-    static uintptr_t add(uintptr_t *at, uintptr_t value)
-    {
-        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
-    }
-
-    static uintptr_t set(uintptr_t *at, uintptr_t bits)
-    {
-        return __atomic_fetch_or(at, bits, __ATOMIC_SEQ_CST);
-    }
-
-    static uintptr_t clear(uintptr_t *at, uintptr_t bits)
-    {
-        return __atomic_fetch_and(at, ~bits, __ATOMIC_SEQ_CST);
-    }
-
+struct Builtins : Atomics {
     static void pause()
     {
         sched_yield();

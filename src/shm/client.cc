@@ -2,7 +2,7 @@
 //
 // A client: what it does may end after any instruction.
 
-#include "clock/convert.h"
+#include "engine/engine.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -105,11 +105,11 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
     const pid_t pid = getpid();
     for (uint32_t i = 1; i <= memory.header->client_count; ++i) {
         int32_t nobody = 0;
-        if (!swap(memory.client(i).pid, &nobody, int32_t{pid})) {
+        if (!Atomics::swap(&memory.client(i).pid, &nobody, int32_t{pid})) {
             continue;
         }
         client->number = i;
-        store(memory.client(i).birth, birth_of(pid));
+        Atomics::store(&memory.client(i).birth, birth_of(pid));
         if (!name_fifo(client->name, path, memory.header->owner, i)) {
             return io_error(ENAMETOOLONG);
         }
@@ -125,21 +125,15 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
     return LAWN_ERR_BUSY;
 }
 
-void close_fd(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 // Wakes the owner if it sleeps for longer than until `when`.
 void ring(const lawn_shm_client_t *client, uint64_t when)
 {
     Header &header = *client->memory.header;
-    if ((load(header.messages) & asleep) == 0 || when >= load(header.wake_at)) {
+    if ((Atomics::load(&header.messages) & asleep) == 0 ||
+        when >= Atomics::load(&header.wake_at)) {
         return;
     }
-    if ((clear(header.messages, asleep) & asleep) != 0) {
+    if ((Atomics::clear(&header.messages, asleep) & asleep) != 0) {
         write_fifo(client->bell);
     }
 }
@@ -148,17 +142,18 @@ void post(const lawn_shm_client_t *client, lawn_shm_timer_t timer,
           uint32_t flags)
 {
     Slot &slot = client->memory.slot(timer);
-    if ((set(slot.flags, posted | flags) & posted) == 0) {
+    if ((Atomics::set(&slot.flags, posted | flags) & posted) == 0) {
         push(client->memory.header->messages, slot.next_message, timer);
     }
-    ring(client, flags != 0 ? 0 : load(slot.deadline));
+    ring(client, flags != 0 ? 0 : Atomics::load(&slot.deadline));
 }
 
 bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
 {
     const Memory &memory = client->memory;
-    const bool is_own = timer != 0 && timer <= memory.header->slot_count &&
-                        load(memory.slot(timer).client) == client->number;
+    const bool is_own =
+        timer != 0 && timer <= memory.header->slot_count &&
+        Atomics::load(&memory.slot(timer).client) == client->number;
     LAWN_ASSERT(is_own);
     return is_own;
 }
@@ -214,7 +209,7 @@ void lawn_shm_close(lawn_shm_client_t *client)
     }
     const int error = errno;
     if (client->number != 0) {
-        store(client->memory.client(client->number).is_closed, 1U);
+        Atomics::store(&client->memory.client(client->number).is_closed, 1U);
         ring_for(client);
     }
     close_fd(client->own);
@@ -229,11 +224,10 @@ lawn_time_t lawn_shm_time(const lawn_shm_client_t *client)
 {
     const Header &header = *client->memory.header;
     // In this order: see lawn_engine_time().
-    const uint64_t offset = load(header.offset);
+    const uint64_t offset = Atomics::load(&header.offset);
     const lawn_time_t now =
-        (client->clock ? client->clock(client->clock_arg) : lawn_get_time()) +
-        offset;
-    return later_of(now, load(header.latest));
+        read_ticks(client->clock, client->clock_arg) + offset;
+    return later_of(now, Atomics::load(&header.latest));
 }
 
 lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client, uint64_t cookie,
@@ -247,8 +241,8 @@ lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client, uint64_t cookie,
         const uint32_t number = (from + i) % count + 1;
         Slot &slot = memory.slot(number);
         uint32_t nobody = 0;
-        if (load(slot.client) == 0 &&
-            swap(slot.client, &nobody, client->number)) {
+        if (Atomics::load(&slot.client) == 0 &&
+            Atomics::swap(&slot.client, &nobody, client->number)) {
             __atomic_store_n(&client->cursor, number, __ATOMIC_RELAXED);
             slot.cookie = cookie;
             *timer_p = number;
@@ -263,7 +257,7 @@ void lawn_shm_release(lawn_shm_client_t *client, lawn_shm_timer_t timer)
     if (!is_valid(client, timer)) {
         return;
     }
-    store(client->memory.slot(timer).deadline, LAWN_TIME_INFINITY);
+    Atomics::store(&client->memory.slot(timer).deadline, LAWN_TIME_INFINITY);
     post(client, timer, released);
 }
 
@@ -275,12 +269,12 @@ bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
     }
     Slot &slot = client->memory.slot(timer);
     deadline = earlier_of(deadline, LAWN_TIME_INFINITY - 1);
-    exchange(slot.deadline, deadline);
-    if (load(client->memory.header->is_closed) != 0) {
-        store(slot.deadline, LAWN_TIME_INFINITY);
+    Atomics::exchange(&slot.deadline, deadline);
+    if (Atomics::load(&client->memory.header->is_closed) != 0) {
+        Atomics::store(&slot.deadline, LAWN_TIME_INFINITY);
         return false;
     }
-    if (deadline < load(slot.cover)) {
+    if (deadline < Atomics::load(&slot.cover)) {
         post(client, timer, 0);
     }
     return true;
@@ -289,26 +283,27 @@ bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
 bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer)
 {
     return is_valid(client, timer) &&
-           exchange(client->memory.slot(timer).deadline, LAWN_TIME_INFINITY) !=
-               LAWN_TIME_INFINITY;
+           Atomics::exchange(&client->memory.slot(timer).deadline,
+                             LAWN_TIME_INFINITY) != LAWN_TIME_INFINITY;
 }
 
 bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event)
 {
     const Memory &memory = client->memory;
     uint32_t &list = memory.client(client->number).fired;
-    if (client->taken == 0 && load(list) != 0) {
+    if (client->taken == 0 && Atomics::load(&list) != 0) {
         client->taken = take(list);
     }
     while (client->taken != 0) {
         const uint32_t number = client->taken;
         Slot &slot = memory.slot(number);
         client->taken = slot.next_fired;
-        const uint32_t was = clear(slot.flags, fired);
-        const uint64_t deadline = exchange(slot.expired, LAWN_TIME_INFINITY);
+        const uint32_t was = Atomics::clear(&slot.flags, fired);
+        const uint64_t deadline =
+            Atomics::exchange(&slot.expired, LAWN_TIME_INFINITY);
         if ((was & done) != 0) {
-            store(slot.flags, 0U);
-            store(slot.client, 0U);
+            Atomics::store(&slot.flags, 0U);
+            Atomics::store(&slot.client, 0U);
         } else if ((was & released) == 0 && deadline != LAWN_TIME_INFINITY) {
             *event = {number, slot.cookie, deadline};
             return true;
@@ -321,23 +316,25 @@ lawn_status_t lawn_shm_wait(lawn_shm_client_t *client, lawn_time_t max_wait)
 {
     uint32_t &list = client->memory.client(client->number).fired;
     uint32_t head = 0;
-    if (client->taken != 0 || !(swap(list, &head, asleep) || head == asleep)) {
+    if (client->taken != 0 ||
+        !(Atomics::swap(&list, &head, asleep) || head == asleep)) {
         return LAWN_OK;
     }
     const Header &header = *client->memory.header;
     pollfd fds[] = {{client->own, POLLIN, 0}, {client->owner, POLLIN, 0}};
-    const int count =
-        load(header.is_closed) != 0 ? 1 : poll(fds, 2, msec_of(max_wait));
+    const int count = Atomics::load(&header.is_closed) != 0
+                          ? 1
+                          : poll(fds, 2, msec_of(max_wait));
     const int error = errno;
-    clear(list, asleep);
+    Atomics::clear(&list, asleep);
     empty_fifo(client->own);
     if (count < 0) {
         return io_error(error);
     }
-    if (load(list) != 0) {
+    if (Atomics::load(&list) != 0) {
         return LAWN_OK;
     }
-    if (fds[1].revents != 0 || load(header.is_closed) != 0) {
+    if (fds[1].revents != 0 || Atomics::load(&header.is_closed) != 0) {
         return LAWN_ERR_NO_ELEM;
     }
     return count > 0 ? LAWN_OK : LAWN_ERR_TIMED_OUT;

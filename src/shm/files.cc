@@ -65,6 +65,13 @@ bool shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
     return size > 0 && static_cast<size_t>(size) < longest_name;
 }
 
+void shm::close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 int shm::open_fifo(const char *name)
 {
     return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);

@@ -19,6 +19,7 @@
 #ifndef LAWN_SRC_SHM_LAYOUT_H
 #define LAWN_SRC_SHM_LAYOUT_H
 
+#include "base/atomics.h"
 #include "base/base.h"
 #include "base/ticks.h"
 
@@ -102,52 +103,20 @@ inline size_t size_of(uint32_t slots, uint32_t clients)
            size_t{slots} * sizeof(Slot);
 }
 
-template <class T> T load(const T &from)
-{
-    return __atomic_load_n(&from, __ATOMIC_SEQ_CST);
-}
-
-template <class T> void store(T &to, T value)
-{
-    __atomic_store_n(&to, value, __ATOMIC_SEQ_CST);
-}
-
-template <class T> T exchange(T &at, T value)
-{
-    return __atomic_exchange_n(&at, value, __ATOMIC_SEQ_CST);
-}
-
-// If it is *expected, else tells in *expected what it is.
-template <class T> bool swap(T &at, T *expected, T value)
-{
-    return __atomic_compare_exchange_n(&at, expected, value, false,
-                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-
-inline uint32_t set(uint32_t &at, uint32_t bits)
-{
-    return __atomic_fetch_or(&at, bits, __ATOMIC_SEQ_CST);
-}
-
-inline uint32_t clear(uint32_t &at, uint32_t bits)
-{
-    return __atomic_fetch_and(&at, ~bits, __ATOMIC_SEQ_CST);
-}
-
 // Puts slot `number` into a list. True: the reader sleeps.
 inline bool push(uint32_t &list, uint32_t &next, uint32_t number)
 {
-    uint32_t head = load(list);
+    uint32_t head = Atomics::load(&list);
     do {
         next = head & ~asleep;
-    } while (!swap(list, &head, number | (head & asleep)));
+    } while (!Atomics::swap(&list, &head, number | (head & asleep)));
     return (head & asleep) != 0;
 }
 
 // Takes a list whole.
 inline uint32_t take(uint32_t &list)
 {
-    return exchange(list, 0U) & ~asleep;
+    return Atomics::exchange(&list, 0U) & ~asleep;
 }
 
 // What a process reads for a time: its counter, or a clock of its own.
@@ -165,6 +134,9 @@ constexpr size_t longest_name = 4096;
 
 // The name of a FIFO: the owner's for 0, or a client's. False: too long.
 bool name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
+
+// -1 is none.
+void close_fd(int fd);
 
 // Open for reading and writing, so that no end is ever missing; -1, with errno.
 int open_fifo(const char *name);

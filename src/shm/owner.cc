@@ -4,7 +4,6 @@
 
 #include "shm/owner.h"
 
-#include "clock/convert.h"
 #include "timer/lawn_impl.h"
 
 #include <errno.h>
@@ -35,11 +34,11 @@ Slot &slot_of(const Timer *timer)
 void cover(Timer *timer)
 {
     Slot &slot = slot_of(timer);
-    const lawn_time_t deadline = load(slot.deadline);
+    const lawn_time_t deadline = Atomics::load(&slot.deadline);
     if (deadline < slot.cover) {
         Lawn *const lawn = impl_of(timer->shm->engine->lawn);
         lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
-        store(slot.cover, deadline);
+        Atomics::store(&slot.cover, deadline);
     }
 }
 
@@ -48,15 +47,15 @@ void deliver(Timer *timer, uint32_t flags)
 {
     const lawn_shm_t *const shm = timer->shm;
     Slot &slot = slot_of(timer);
-    const uint32_t client = load(slot.client);
+    const uint32_t client = Atomics::load(&slot.client);
     if (client == 0 || client > shm->memory.header->client_count ||
-        (set(slot.flags, fired | flags) & fired) != 0) {
+        (Atomics::set(&slot.flags, fired | flags) & fired) != 0) {
         return;
     }
     uint32_t &list = shm->memory.client(client).fired;
     const uint32_t number = static_cast<uint32_t>(timer - shm->timers) + 1;
     if (push(list, slot.next_fired, number) &&
-        (clear(list, asleep) & asleep) != 0) {
+        (Atomics::clear(&list, asleep) & asleep) != 0) {
         wake_client(shm, client);
     }
 }
@@ -65,14 +64,14 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
 {
     Timer *const timer = reinterpret_cast<Timer *>(plain);
     Slot &slot = slot_of(timer);
-    store(slot.cover, LAWN_TIME_INFINITY);
-    lawn_time_t deadline = load(slot.deadline);
+    Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
+    lawn_time_t deadline = Atomics::load(&slot.deadline);
     bool is_taken = false;
     while (!is_taken && deadline <= now) {
-        is_taken = swap(slot.deadline, &deadline, LAWN_TIME_INFINITY);
+        is_taken = Atomics::swap(&slot.deadline, &deadline, LAWN_TIME_INFINITY);
     }
     if (is_taken) {
-        store(slot.expired, deadline);
+        Atomics::store(&slot.expired, deadline);
         deliver(timer, 0);
     } else {
         ++impl_of(timer->shm->engine->lawn)->pass->moved;
@@ -84,14 +83,14 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
 void receive(Timer *timer)
 {
     Slot &slot = slot_of(timer);
-    const uint32_t was = clear(slot.flags, posted);
+    const uint32_t was = Atomics::clear(&slot.flags, posted);
     if ((was & released) == 0) {
         cover(timer);
         return;
     }
     lawn_timer_stop(timer->shm->engine->lawn, &timer->timer);
-    store(slot.deadline, LAWN_TIME_INFINITY);
-    store(slot.cover, LAWN_TIME_INFINITY);
+    Atomics::store(&slot.deadline, LAWN_TIME_INFINITY);
+    Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
     deliver(timer, done);
 }
 
@@ -100,10 +99,10 @@ void publish(lawn_shm_t *shm, lawn_time_t now)
 {
     Header &header = *shm->memory.header;
     if (header.offset != shm->engine->offset) {
-        store(header.offset, uint64_t{shm->engine->offset});
+        Atomics::store(&header.offset, uint64_t{shm->engine->offset});
     }
     if (now - header.latest > shm->engine->msec) {
-        store(header.latest, uint64_t{now});
+        Atomics::store(&header.latest, uint64_t{now});
     }
 }
 
@@ -114,7 +113,7 @@ unsigned poll(void *arg)
     unsigned work = 0;
     publish(shm, now);
     if (shm->has_slept || now >= shm->look_at ||
-        load(shm->memory.header->joined) != shm->joined) {
+        Atomics::load(&shm->memory.header->joined) != shm->joined) {
         work = look(shm);
         shm->has_slept = false;
         shm->look_at = add_saturating(now, shm->engine->msec);
@@ -131,10 +130,10 @@ bool sleep(void *arg, lawn_time_t until)
     }
     Header &header = *shm->memory.header;
     shm->has_slept = true;
-    store(header.wake_at, uint64_t{until});
+    Atomics::store(&header.wake_at, uint64_t{until});
     uint32_t head = 0;
-    return (swap(header.messages, &head, asleep) || head == asleep) &&
-           load(header.joined) == shm->joined;
+    return (Atomics::swap(&header.messages, &head, asleep) || head == asleep) &&
+           Atomics::load(&header.joined) == shm->joined;
 }
 
 // ---- Files.
@@ -297,13 +296,6 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
     return status;
 }
 
-void close_fd(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 void free_all(lawn_shm_t *shm)
 {
     const lawn_allocator_t allocator = shm->engine->allocator;
@@ -342,7 +334,8 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
             shm->taken = shm->memory.slot(number).next_message;
             receive(&timer_of(shm, number));
             ++count;
-        } else if (is_taken || load(shm->memory.header->messages) == 0) {
+        } else if (is_taken ||
+                   Atomics::load(&shm->memory.header->messages) == 0) {
             return count;
         } else {
             is_taken = true;
@@ -392,7 +385,7 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     if (is_inside(shm->engine)) {
         return;
     }
-    store(shm->memory.header->is_closed, 1U);
+    Atomics::store(&shm->memory.header->is_closed, 1U);
     for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
         lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
     }
@@ -408,9 +401,9 @@ void lawn_shm_query(const lawn_shm_t *shm, lawn_shm_stats_t *stats)
     *stats = {};
     stats->deaths = shm->deaths;
     for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
-        stats->clients += load(shm->memory.client(i).pid) != 0;
+        stats->clients += Atomics::load(&shm->memory.client(i).pid) != 0;
     }
     for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
-        stats->timers += load(shm->memory.slot(i).client) != 0;
+        stats->timers += Atomics::load(&shm->memory.slot(i).client) != 0;
     }
 }

@@ -15,14 +15,6 @@ using namespace lawn::shm;
 namespace
 {
 
-void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 // Closing a pidfd does not take it out of the epoll descriptor if the child of
 // a fork has it, too.
 void forget(const lawn_shm_t *shm, uint32_t client)
@@ -31,8 +23,9 @@ void forget(const lawn_shm_t *shm, uint32_t client)
     if (watch.pidfd >= 0) {
         epoll_ctl(shm->epoll, EPOLL_CTL_DEL, watch.pidfd, nullptr);
     }
-    close_fd(&watch.pidfd);
-    close_fd(&watch.fifo);
+    close_fd(watch.pidfd);
+    close_fd(watch.fifo);
+    watch = {-1, -1};
     char name[longest_name];
     if (name_fifo(name, shm->path, shm->memory.header->owner, client)) {
         unlink(name);
@@ -47,21 +40,21 @@ void sweep(lawn_shm_t *shm, uint32_t client)
     const Memory &memory = shm->memory;
     for (uint32_t i = 1; i <= memory.header->slot_count; ++i) {
         Slot &slot = memory.slot(i);
-        if (load(slot.client) == client) {
+        if (Atomics::load(&slot.client) == client) {
             lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
-            store(slot.deadline, LAWN_TIME_INFINITY);
-            store(slot.cover, LAWN_TIME_INFINITY);
-            store(slot.expired, LAWN_TIME_INFINITY);
-            store(slot.flags, 0U);
-            store(slot.client, 0U);
+            Atomics::store(&slot.deadline, LAWN_TIME_INFINITY);
+            Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
+            Atomics::store(&slot.expired, LAWN_TIME_INFINITY);
+            Atomics::store(&slot.flags, 0U);
+            Atomics::store(&slot.client, 0U);
         }
     }
     forget(shm, client);
     Client &place = memory.client(client);
-    store(place.fired, 0U);
-    store(place.is_closed, 0U);
-    store(place.birth, uint64_t{0});
-    store(place.pid, 0);
+    Atomics::store(&place.fired, 0U);
+    Atomics::store(&place.is_closed, 0U);
+    Atomics::store(&place.birth, uint64_t{0});
+    Atomics::store(&place.pid, 0);
 }
 
 // False when that process is gone.
@@ -74,7 +67,7 @@ bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
     }
     // The number may be another process's by now. Before a client has told when
     // it was born it is between two of its first steps.
-    const uint64_t birth = load(shm->memory.client(client).birth);
+    const uint64_t birth = Atomics::load(&shm->memory.client(client).birth);
     if (birth != 0 && birth != birth_of(pid)) {
         return false;
     }
@@ -89,12 +82,12 @@ bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
 void welcome(lawn_shm_t *shm, uint32_t client)
 {
     const Client &place = shm->memory.client(client);
-    const pid_t pid = load(place.pid);
+    const pid_t pid = Atomics::load(&place.pid);
     Watch &watch = watch_of(shm, client);
     if (pid == 0) {
         return;
     }
-    if (load(place.is_closed) != 0) {
+    if (Atomics::load(&place.is_closed) != 0) {
         sweep(shm, client);
         return;
     }
@@ -122,11 +115,12 @@ unsigned shm::look(lawn_shm_t *shm)
         if (client == 0) {
             empty_fifo(shm->bell);
         } else {
-            shm->deaths += load(shm->memory.client(client).is_closed) == 0;
+            shm->deaths +=
+                Atomics::load(&shm->memory.client(client).is_closed) == 0;
             sweep(shm, client);
         }
     }
-    const uint32_t joined = load(shm->memory.header->joined);
+    const uint32_t joined = Atomics::load(&shm->memory.header->joined);
     if (joined != shm->joined) {
         shm->joined = joined;
         for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A group: src/group/worker.cc and workers.cc, and of src/engine/sleep.cc how a
- * worker goes to sleep and is woken. Two workers pass and sleep; the second may
- * be removed and come back; the first, a thread of the library's, may be ended.
- * Somebody moves the shard to and fro, and somebody starts a timer in it. Each
- * access to what is seen without the lock is a step, and anything may come in
- * between.
+ * A group: src/group/worker.cc and workers.cc, and of src/engine/sleep.cc and
+ * thread.cc how a worker goes to sleep, is woken and ends. Two workers pass and
+ * sleep; the second may be removed and come back; the first, a thread of the
+ * library's, may be ended. Somebody moves the shard to and fro, and somebody
+ * starts a timer in it. Each access to what is seen without the lock is a step,
+ * and anything may come in between.
  *
  * Checked: one worker at a time has the shard; nobody wakes a worker that is
  * gone. When nothing more can happen, the shard is where it is to be; what was
@@ -17,7 +17,7 @@
  * (shared.pml); memory is sequentially consistent; a deadline is always before
  * the sleeper's.
  *
- * 17 million states; 3.5 with -DMOVES=1.
+ * 13 million states.
  */
 
 #ifndef STARTS
@@ -261,7 +261,7 @@ proctype ender()
     bit concerns;
     if
     :: is_ending = true;
-        tell(1);
+        wake(1);
         has_ended;
         dismiss(1, 2)
     :: true

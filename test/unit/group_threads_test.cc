@@ -67,7 +67,14 @@ protected:
 
     ~GroupThreads() override
     {
+        end();
+    }
+
+    // Before timers of the test's own go, which may wait to be released.
+    void end()
+    {
         lawn_group_destroy(group_);
+        group_ = nullptr;
     }
 
     lawn_worker_t *add_thread()
@@ -100,8 +107,7 @@ TEST_F(GroupThreads, ASleepingThreadIsWoken)
     EXPECT_TRUE(lawn_shared_stop(&late.timer));
     lawn_shared_retire(&late.timer, nullptr);
     lawn_shared_retire(&soon.timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
 }
 
 TEST_F(GroupThreads, AShardGoesFromThreadToThread)
@@ -127,8 +133,7 @@ TEST_F(GroupThreads, AShardGoesFromThreadToThread)
     EXPECT_NE(threads[0], threads[1]);
     EXPECT_NE(threads[1], threads[2]);
     lawn_shared_retire(&called.timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
 }
 
 TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
@@ -152,8 +157,25 @@ TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
     EXPECT_FALSE(is_inside);
     ender.join();
     lawn_shared_retire(&timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
+}
+
+TEST_F(GroupThreads, AThreadThatCannotBeIsTold)
+{
+    pthread_attr_t usual;
+    pthread_attr_t huge;
+    ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+    ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);
+    ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+    lawn_worker_t *worker = nullptr;
+    EXPECT_EQ(lawn_group_add_thread(group_, &worker), LAWN_ERR_IO);
+    EXPECT_EQ(worker, nullptr);
+    ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&usual);
+    EXPECT_EQ(lawn_group_moving(group_), 4U); // it never was a worker
+    add_thread();
 }
 
 // The worker that inherits is told, also while it sleeps.
@@ -172,8 +194,7 @@ TEST_F(GroupThreads, TheHeirWakesForWhatItInherits)
     add_thread();
     wait_until(called.is_called);
     lawn_shared_retire(&called.timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
 }
 
 TEST_F(GroupThreadsDeathTest, AThreadDoesNotRemoveItself)
@@ -195,8 +216,7 @@ TEST_F(GroupThreadsDeathTest, AThreadDoesNotRemoveItself)
     };
     EXPECT_MISUSE(remove(), "may_remove");
     lawn_shared_retire(&timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
 }
 
 TEST_F(GroupThreadsDeathTest, ACallbackDoesNotDestroyItsGroup)
@@ -214,8 +234,7 @@ TEST_F(GroupThreadsDeathTest, ACallbackDoesNotDestroyItsGroup)
     EXPECT_MISUSE(lawn_worker_pass(worker, lawn_group_time(group_), 0),
                   "may_remove");
     lawn_shared_retire(&timer, nullptr);
-    lawn_group_destroy(group_);
-    group_ = nullptr;
+    end();
 }
 
 } // namespace

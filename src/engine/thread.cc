@@ -1,0 +1,67 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+
+#include "engine/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+
+using namespace lawn;
+
+namespace
+{
+
+bool is_ending(const EngineThread *thread)
+{
+    return __atomic_load_n(&thread->is_ending, __ATOMIC_SEQ_CST);
+}
+
+// The end may come after the thread has looked for it and before it sleeps.
+// What wakes it is set by then: either it sees the end here, or is woken.
+bool may_sleep(void *arg, lawn_time_t)
+{
+    return !is_ending(static_cast<EngineThread *>(arg));
+}
+
+void *run(void *arg)
+{
+    EngineThread *const thread = static_cast<EngineThread *>(arg);
+    while (!is_ending(thread)) {
+        if (lawn_engine_progress(thread->engine) == 0) {
+            lawn_engine_wait(thread->engine, LAWN_TIME_INFINITY);
+        }
+    }
+    return nullptr;
+}
+
+} // namespace
+
+bool lawn::start_thread(EngineThread *thread, lawn_engine_t *engine)
+{
+    // Opens its descriptors here, where a failure can be told.
+    if (lawn_engine_fd(engine) < 0) {
+        return false;
+    }
+    thread->engine = engine;
+    thread->is_ending = false;
+    thread->passenger = {nullptr, nullptr, may_sleep, thread, nullptr};
+    add_passenger(engine, &thread->passenger);
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&thread->thread, nullptr, run, thread);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (error != 0) {
+        remove_passenger(engine, &thread->passenger);
+        errno = error;
+    }
+    return error == 0;
+}
+
+void lawn::end_thread(EngineThread *thread)
+{
+    __atomic_store_n(&thread->is_ending, true, __ATOMIC_SEQ_CST);
+    wake(thread->engine);
+    pthread_join(thread->thread, nullptr);
+    remove_passenger(thread->engine, &thread->passenger);
+}
