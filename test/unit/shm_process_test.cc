@@ -284,6 +284,59 @@ TEST_F(ShmProcess, AClientSleepsUntilItsTimerExpires)
     EXPECT_EQ(stats().deaths, 0U);
 }
 
+// When the owner looks for the first time there is no process of that number
+// any more, and its messages wait behind those that a pass has left over.
+TEST_F(ShmProcess, AClientThatWasDeadBeforeItWasSeenIsSwept)
+{
+    make();
+    std::vector<lawn_shm_timer_t> timers;
+    while (timers.size() < timer_count / 2) {
+        timers.push_back(alloc(survivor_));
+        lawn_shm_start(survivor_, timers.back(), 0);
+    }
+    lawn_engine_progress(engine_);
+    const pid_t pid = in_child([this] {
+        lawn_shm_client_t *client = nullptr;
+        if (lawn_shm_open(path_.c_str(), nullptr, nullptr, &client) ==
+            LAWN_OK) {
+            for (unsigned i = 0; i < timer_count / 4; ++i) {
+                lawn_shm_start(client, alloc(client), 0);
+            }
+            raise(SIGKILL);
+        }
+        return 1;
+    });
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(stats().clients, 2U);
+    lawn_engine_progress(engine_);
+    ASSERT_EQ(stats().clients, 1U);
+    EXPECT_EQ(stats().deaths, 1U);
+    // What was the dead client's can be posted again.
+    while (timers.size() < timer_count - 1) {
+        timers.push_back(alloc(survivor_));
+        lawn_shm_start(survivor_, timers.back(), 0);
+    }
+    lawn_shm_event_t event = {};
+    for (size_t fired = 0; fired < timers.size();) {
+        fired += lawn_shm_next(survivor_, &event);
+        lawn_engine_progress(engine_);
+    }
+    for (unsigned i = 0; i < 2 * timer_count; ++i) {
+        lawn_engine_progress(engine_);
+    }
+    EXPECT_EQ(lawn_engine_progress(engine_), 0U) << "messages go round";
+    for (const lawn_shm_timer_t timer : timers) {
+        lawn_shm_release(survivor_, timer);
+    }
+    while (stats().timers > 1) {
+        lawn_engine_progress(engine_);
+        ASSERT_FALSE(lawn_shm_next(survivor_, &event));
+    }
+    expect_swept();
+}
+
 // The owner sleeps for ever, and a client dies: it wakes for that alone.
 TEST_F(ShmProcess, ASleepingOwnerNoticesADeath)
 {
