@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/rte_compat.h - lawn/rte_timer.h, with LAWN_RTE_COMPAT defined by the
- * names of DPDK, for programs that were written for <rte_timer.h>:
+ * lawn/rte_compat.h - lawn/rte_timer.h and lawn/rte_timer_alt.h, with
+ * LAWN_RTE_COMPAT defined by the names of DPDK, for programs that were written
+ * for <rte_timer.h>:
  *
  *     cc -DLAWN_RTE_COMPAT -include lawn/rte_compat.h program.c -llawn
  *
@@ -12,7 +13,7 @@
 #ifndef LAWN_RTE_COMPAT_H
 #define LAWN_RTE_COMPAT_H
 
-#include <lawn/rte_timer.h>
+#include <lawn/rte_timer_alt.h>
 
 #ifdef LAWN_RTE_COMPAT
 
@@ -36,6 +37,12 @@
 #define rte_timer_pending lawn_rte_timer_pending
 #define rte_timer_manage lawn_rte_timer_manage
 #define rte_timer_next_ticks lawn_rte_timer_next_ticks
+#define rte_timer_data_alloc lawn_rte_timer_data_alloc
+#define rte_timer_data_dealloc lawn_rte_timer_data_dealloc
+#define rte_timer_alt_reset lawn_rte_timer_alt_reset
+#define rte_timer_alt_stop lawn_rte_timer_alt_stop
+#define rte_timer_alt_manage_cb_t lawn_rte_timer_alt_manage_cb_t
+#define rte_timer_alt_manage lawn_rte_timer_alt_manage
 
 #ifdef __cplusplus
 #define RTE_TIMER_INITIALIZER                                                  \

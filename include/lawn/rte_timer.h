@@ -35,10 +35,11 @@
  *     inside a function does nothing.
  *   - rte_timer_subsystem_finalize() stops what is pending, so it must still
  *     exist. There it is forgotten as it is.
- *   - Each process has its own timers. A shared library shares those of the
- *     program if that exports lawn_rte_timers.
- *   - rte_timer_alt_...(), rte_timer_stop_all() and rte_timer_dump_stats() are
- *     not here; `period`, `f` and `arg` are what is left of the fields.
+ *   - Each process has its own timers: those of more than one are started by
+ *     rte_timer_alt_...(), see lawn/rte_timer_alt.h. A shared library shares
+ *     those of the program if that exports lawn_rte_timers.
+ *   - rte_timer_stop_all() and rte_timer_dump_stats() are not here; `period`,
+ *     `f` and `arg` are what is left of the fields.
  *
  * An lcore takes a lawn, 22 KiB, a timer 88 bytes. Only the first and last call
  * allocate and free.
@@ -89,13 +90,16 @@ typedef void (*lawn_rte_timer_cb_t)(struct lawn_rte_timer *tim, void *arg);
 
 /* Zero-filled is a valid stopped timer. */
 struct lawn_rte_timer {
-    lawn_timer_t timer;          /* first: what expires is the whole */
+    union {
+        lawn_timer_t timer; /* first: what expires is the whole */
+        uint32_t slot;      /* of lawn/rte_timer_alt.h */
+    };
     struct lawn_rte_timer *next; /* of those that are due */
     struct lawn_rte_timer *prev;
     uint64_t period; /* 0: single */
     lawn_rte_timer_cb_t f;
     void *arg;
-    uint32_t status; /* a state, and << 2 the lcore that it is on */
+    uint64_t status; /* a state, and << 2 the lcore that it is on */
 };
 
 /* Whoever has made a timer RUNNING or CONFIG by an atomic exchange has it for
@@ -151,20 +155,20 @@ static inline void lawn_rte_unlock(lawn_rte_lcore_t *lcore)
     __atomic_store_n(&lcore->lock, 0, __ATOMIC_RELEASE);
 }
 
-static inline uint32_t lawn_rte_status(uint32_t state,
+static inline uint64_t lawn_rte_status(uint32_t state,
                                        const lawn_rte_lcore_t *lcore)
 {
-    return state | (uint32_t)(lcore - lawn_rte_timers.lcores) << 2;
+    return state | (uint64_t)(lcore - lawn_rte_timers.lcores) << 2;
 }
 
-static inline bool lawn_rte_change(lawn_rte_timer_t *tim, uint32_t *from,
-                                   uint32_t to)
+static inline bool lawn_rte_change(lawn_rte_timer_t *tim, uint64_t *from,
+                                   uint64_t to)
 {
     return __atomic_compare_exchange_n(&tim->status, from, to, false,
                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static inline void lawn_rte_set_status(lawn_rte_timer_t *tim, uint32_t status)
+static inline void lawn_rte_set_status(lawn_rte_timer_t *tim, uint64_t status)
 {
     __atomic_store_n(&tim->status, status, __ATOMIC_RELEASE);
 }
@@ -248,7 +252,7 @@ static inline void lawn_rte_remove(lawn_rte_lcore_t *lcore,
 static inline void lawn_rte_timer_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_rte_timer_t *const tim = (lawn_rte_timer_t *)timer;
-    uint32_t status = __atomic_load_n(&tim->status, __ATOMIC_RELAXED);
+    uint64_t status = __atomic_load_n(&tim->status, __ATOMIC_RELAXED);
     (void)now;
     if ((status & 3) == LAWN_RTE_TIMER_PENDING &&
         lawn_rte_change(tim, &status, status + 1)) {
@@ -353,10 +357,10 @@ static inline int64_t lawn_rte_timer_next_ticks(void)
 
 /* Takes a timer for the caller, out of what is due on its lcore, and tells what
  * it was. False: another lcore has it. */
-static inline bool lawn_rte_timer_take(lawn_rte_timer_t *tim, uint32_t *was_p)
+static inline bool lawn_rte_timer_take(lawn_rte_timer_t *tim, uint64_t *was_p)
 {
     lawn_rte_lcore_t *const own = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
-    uint32_t was = __atomic_load_n(&tim->status, __ATOMIC_RELAXED);
+    uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_RELAXED);
     do {
         if ((was & 3) == LAWN_RTE_TIMER_CONFIG ||
             ((was & 3) == LAWN_RTE_TIMER_RUNNING &&
@@ -376,7 +380,7 @@ static inline bool lawn_rte_timer_take(lawn_rte_timer_t *tim, uint32_t *was_p)
 }
 
 /* Takes a timer that was PENDING out of its lawn. */
-static inline void lawn_rte_timer_leave(lawn_rte_timer_t *tim, uint32_t was)
+static inline void lawn_rte_timer_leave(lawn_rte_timer_t *tim, uint64_t was)
 {
     if ((was & 3) == LAWN_RTE_TIMER_PENDING) {
         lawn_rte_lcore_t *const lcore = &lawn_rte_timers.lcores[was >> 2];
@@ -394,7 +398,7 @@ static inline int lawn_rte_timer_reset_at(lawn_rte_timer_t *tim, uint64_t now,
                                           lawn_rte_timer_cb_t fct, void *arg)
 {
     lawn_rte_lcore_t *const lcore = lawn_rte_find(tim_lcore);
-    uint32_t was;
+    uint64_t was;
     if (LAWN_UNLIKELY(!lcore)) {
         return -EINVAL;
     }
@@ -437,7 +441,7 @@ static inline void lawn_rte_timer_reset_sync(lawn_rte_timer_t *tim,
 /* 0, also when it was stopped; its memory may be freed. -1 as reset. */
 static inline int lawn_rte_timer_stop(lawn_rte_timer_t *tim)
 {
-    uint32_t was;
+    uint64_t was;
     if (!lawn_rte_timers.lcores) {
         return -EINVAL;
     }

@@ -5,7 +5,7 @@
  *
  *     lawn_shm_create(engine, "/dev/shm/timers", NULL, &shm);   // the owner
  *
- *     lawn_shm_open("/dev/shm/timers", NULL, &client);          // a client
+ *     lawn_shm_open("/dev/shm/timers", NULL, NULL, &client);    // a client
  *     lawn_shm_alloc(client, cookie, &timer);
  *     lawn_shm_start(client, timer, lawn_shm_time(client) + ttl);
  *     lawn_shm_wait(client, LAWN_TIME_INFINITY);
@@ -41,11 +41,22 @@ typedef struct lawn_shm_client lawn_shm_client_t;
 /* A timer of a client's. Zero is none. */
 typedef uint32_t lawn_shm_timer_t;
 
+/* Called in the owner's pass for a timer that has expired: with the client's
+ * cookie, and the deadline that it was started with. Returns when the timer
+ * expires next; LAWN_TIME_INFINITY: it is stopped, and its client gets the
+ * event. The engine's thread; it may start and stop timers. */
+typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
+                                             uint64_t cookie,
+                                             lawn_time_t deadline,
+                                             lawn_time_t now);
+
 /* Zero-filled is the default of everything. */
 typedef struct {
     unsigned timers;  /* of all clients together; 0: 65536. 128 bytes each */
     unsigned clients; /* at a time; 0: 64 */
     unsigned mode;    /* of the file, as open(2) takes it; 0: 0600 */
+    lawn_shm_expired_fn_t expired; /* NULL: clients get all events */
+    void *arg;                     /* of it */
 } lawn_shm_params_t;
 
 typedef struct {
@@ -95,6 +106,15 @@ LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
  * Any thread. */
 LAWN_API void lawn_shm_close(lawn_shm_client_t *client);
 
+/* Tells this client from every other that the owner has had. Below 2^62, and
+ * never 0. Any thread. */
+LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
+
+/* Whether the client of that id, any client's of the same owner, is still
+ * there. False when it was closed, or has died, and the owner has taken back
+ * all that it had. Any thread. */
+LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
+
 /* The time of the owner's engine, in ticks. Any thread. */
 LAWN_API lawn_time_t lawn_shm_time(const lawn_shm_client_t *client);
 
@@ -109,6 +129,11 @@ LAWN_API lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client,
  * and then lawn_shm_next() has been called. Any thread. */
 LAWN_API void lawn_shm_release(lawn_shm_client_t *client,
                                lawn_shm_timer_t timer);
+
+/* Gives a timer that is stopped, and has no event to come, another cookie. Any
+ * thread. */
+LAWN_API void lawn_shm_set_cookie(lawn_shm_client_t *client,
+                                  lawn_shm_timer_t timer, uint64_t cookie);
 
 /* Starts `timer`, or re-arms it, to expire at `deadline`; one that is past is
  * due at the owner's next pass, LAWN_TIME_INFINITY is never. False when the

@@ -20,6 +20,7 @@ using namespace lawn::shm;
 struct lawn_shm_client {
     Memory memory;
     uint32_t number;
+    uint32_t epoch;
     lawn_clock_fn_t clock;
     void *clock_arg;
     int owner;       // a pidfd
@@ -109,6 +110,7 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
             continue;
         }
         client->number = i;
+        client->epoch = Atomics::load(&memory.client(i).epoch);
         Atomics::store(&memory.client(i).birth, birth_of(pid));
         if (!name_fifo(client->name, path, memory.header->owner, i)) {
             return io_error(ENAMETOOLONG);
@@ -220,6 +222,23 @@ void lawn_shm_close(lawn_shm_client_t *client)
     errno = error;
 }
 
+uint64_t lawn_shm_id(const lawn_shm_client_t *client)
+{
+    return uint64_t{client->epoch} << 32 | client->number;
+}
+
+bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id)
+{
+    const Memory &memory = client->memory;
+    const uint32_t number = static_cast<uint32_t>(id);
+    if (number == 0 || number > memory.header->client_count) {
+        return false;
+    }
+    const Client &other = memory.client(number);
+    return Atomics::load(&other.pid) != 0 &&
+           Atomics::load(&other.epoch) == id >> 32;
+}
+
 lawn_time_t lawn_shm_time(const lawn_shm_client_t *client)
 {
     const Header &header = *client->memory.header;
@@ -259,6 +278,14 @@ void lawn_shm_release(lawn_shm_client_t *client, lawn_shm_timer_t timer)
     }
     Atomics::store(&client->memory.slot(timer).deadline, LAWN_TIME_INFINITY);
     post(client, timer, released);
+}
+
+void lawn_shm_set_cookie(lawn_shm_client_t *client, lawn_shm_timer_t timer,
+                         uint64_t cookie)
+{
+    if (is_valid(client, timer)) {
+        client->memory.slot(timer).cookie = cookie;
+    }
 }
 
 bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,

@@ -36,6 +36,9 @@ constexpr uint64_t magic = 0x316d68736e77616cU; // "lawnshm1"
 constexpr uint32_t asleep = 1U << 31;
 constexpr uint32_t most_slots = asleep - 2;
 
+// Of an id, which has the number below it.
+constexpr uint32_t epoch_mask = (1U << 30) - 1;
+
 // In a slot's flags.
 constexpr uint32_t posted = 1;   // in the messages, or on its way there
 constexpr uint32_t fired = 2;    // in the client's list, or on its way there
@@ -62,6 +65,7 @@ struct alignas(64) Client {
     uint32_t fired;     // its list
     int32_t pid;        // 0: free. Set by the client, cleared by the owner
     uint32_t is_closed; // by the client: it needs nothing any more
+    uint32_t epoch;     // how many have been here before; the owner's
     uint64_t birth;     // when the process was started, by its kernel
 };
 

@@ -24,10 +24,14 @@ namespace
 constexpr unsigned default_timers = 65536;
 constexpr unsigned default_clients = 64;
 
+uint32_t number_of(const Timer *timer)
+{
+    return static_cast<uint32_t>(timer - timer->shm->timers) + 1;
+}
+
 Slot &slot_of(const Timer *timer)
 {
-    const lawn_shm_t *const shm = timer->shm;
-    return shm->memory.slot(static_cast<uint32_t>(timer - shm->timers) + 1);
+    return timer->shm->memory.slot(number_of(timer));
 }
 
 // Lowers the cover to the deadline.
@@ -53,11 +57,30 @@ void deliver(Timer *timer, uint32_t flags)
         return;
     }
     uint32_t &list = shm->memory.client(client).fired;
-    const uint32_t number = static_cast<uint32_t>(timer - shm->timers) + 1;
-    if (push(list, slot.next_fired, number) &&
+    if (push(list, slot.next_fired, number_of(timer)) &&
         (Atomics::clear(&list, asleep) & asleep) != 0) {
         wake_client(shm, client);
     }
+}
+
+// Calls the owner's function. True: the timer runs again.
+bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
+{
+    lawn_shm_t *const shm = timer->shm;
+    if (!shm->expired) {
+        return false;
+    }
+    Slot &slot = slot_of(timer);
+    const lawn_time_t next =
+        shm->expired(shm->arg, number_of(timer), slot.cookie, deadline, now);
+    lawn_time_t stopped = LAWN_TIME_INFINITY;
+    // A start that the client has made meanwhile is later than this one.
+    if (next == LAWN_TIME_INFINITY ||
+        !Atomics::swap(&slot.deadline, &stopped, next)) {
+        return false;
+    }
+    cover(timer);
+    return true;
 }
 
 void on_expired(lawn_timer_t *plain, lawn_time_t now)
@@ -70,10 +93,10 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
     while (!is_taken && deadline <= now) {
         is_taken = Atomics::swap(&slot.deadline, &deadline, LAWN_TIME_INFINITY);
     }
-    if (is_taken) {
+    if (is_taken && !goes_on(timer, deadline, now)) {
         Atomics::store(&slot.expired, deadline);
         deliver(timer, 0);
-    } else {
+    } else if (!is_taken) {
         ++impl_of(timer->shm->engine->lawn)->pass->moved;
         cover(timer);
     }
@@ -363,6 +386,8 @@ lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
     }
     *shm = {};
     shm->engine = engine;
+    shm->expired = all.expired;
+    shm->arg = all.arg;
     shm->file = shm->bell = shm->epoll = -1;
     strcpy(shm->path, path);
     const lawn_status_t status = make(shm, all);

@@ -37,6 +37,8 @@ struct lawn_shm {
     lawn_time_t look_at; // when to ask the kernel again
     bool has_slept;      // since then
     uint64_t deaths;
+    lawn_shm_expired_fn_t expired;
+    void *arg;
     int file;
     int bell;
     int epoll; // of the bell and the clients' pidfds

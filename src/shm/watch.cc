@@ -54,6 +54,7 @@ void sweep(lawn_shm_t *shm, uint32_t client)
     Atomics::store(&place.fired, 0U);
     Atomics::store(&place.is_closed, 0U);
     Atomics::store(&place.birth, uint64_t{0});
+    Atomics::store(&place.epoch, (place.epoch + 1) & epoch_mask);
     Atomics::store(&place.pid, 0);
 }
 

@@ -59,7 +59,8 @@ protected:
 
 TEST_P(UcxPingPong, DeliversAll)
 {
-    run(GetParam(), {"--connections", connections, "--iters", "20"});
+    run(GetParam(),
+        Arguments{"--connections", connections, "--iters", "20"} + patient);
     expect_delivered(connection_count * 20);
     if (is_sleeping()) {
         EXPECT_GT(client_->number("sleeps") + server_->number("sleeps"), 0);
@@ -70,7 +71,8 @@ TEST_P(UcxPingPong, DeliversAll)
 TEST_P(UcxPingPong, DeliversWhatIsLarge)
 {
     run(GetParam(),
-        {"--connections", "10", "--iters", "20", "--size", "200000"});
+        Arguments{"--connections", "10", "--iters", "20", "--size", "200000"} +
+            patient);
     expect_delivered(10 * 20);
 }
 

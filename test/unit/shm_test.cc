@@ -184,6 +184,91 @@ TEST_F(Shm, AnEarlierDeadlineIsBroughtToTheOwner)
     EXPECT_TRUE(lawn_shm_stop(client, timer));
 }
 
+// What the owner's function is called with, and what it is to return.
+struct Expirations {
+    std::vector<lawn_time_t> deadlines;
+    lawn_time_t next = LAWN_TIME_INFINITY;
+    lawn_shm_client_t *client = nullptr; // starts the timer meanwhile
+    lawn_time_t start = 0;
+
+    static lawn_time_t expired(void *arg, lawn_shm_timer_t timer,
+                               uint64_t cookie, lawn_time_t deadline,
+                               lawn_time_t now)
+    {
+        Expirations *const self = static_cast<Expirations *>(arg);
+        EXPECT_EQ(cookie, 7U);
+        EXPECT_GE(now, deadline);
+        self->deadlines.push_back(deadline);
+        if (self->client) {
+            EXPECT_TRUE(lawn_shm_start(self->client, timer, self->start));
+        }
+        return self->next;
+    }
+};
+
+TEST_F(Shm, TheOwnerMaySayWhenATimerExpiresNext)
+{
+    Expirations expirations;
+    params_.expired = Expirations::expired;
+    params_.arg = &expirations;
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client, 3);
+    lawn_shm_set_cookie(client, timer, 7);
+    const lawn_time_t begin = now_;
+    lawn_shm_start(client, timer, begin + 100);
+    pass();
+    expirations.next = begin + 250;
+    now_ = begin + 120;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event)) << "it goes on";
+    now_ = begin + 249;
+    pass();
+    EXPECT_EQ(expirations.deadlines, std::vector<lawn_time_t>{begin + 100});
+    // The client's own start, in the middle of it, is later than that.
+    expirations.client = client;
+    expirations.start = begin + 400;
+    expirations.next = begin + 300;
+    now_ = begin + 250;
+    pass();
+    ASSERT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.deadline, begin + 250);
+    expirations.client = nullptr;
+    expirations.next = LAWN_TIME_INFINITY;
+    now_ = begin + 399;
+    pass();
+    EXPECT_EQ(expirations.deadlines.size(), 2U);
+    now_ = begin + 400;
+    pass();
+    EXPECT_EQ(expirations.deadlines.back(), begin + 400);
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.cookie, 7U);
+}
+
+TEST_F(Shm, AnIdIsThatOfOneClient)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_client_t *other = nullptr;
+    ASSERT_EQ(lawn_shm_open(path_.c_str(), clock, this, &other), LAWN_OK);
+    const uint64_t id = lawn_shm_id(other);
+    EXPECT_NE(id, lawn_shm_id(client));
+    EXPECT_NE(id, 0U);
+    EXPECT_TRUE(lawn_shm_is_open(client, id));
+    EXPECT_TRUE(lawn_shm_is_open(client, lawn_shm_id(client)));
+    lawn_shm_close(other);
+    EXPECT_TRUE(lawn_shm_is_open(client, id)) << "the owner has not seen it";
+    pass();
+    EXPECT_FALSE(lawn_shm_is_open(client, id));
+    lawn_shm_client_t *const next = open_client();
+    EXPECT_NE(lawn_shm_id(next), id);
+    EXPECT_FALSE(lawn_shm_is_open(client, id)) << "another is in its place";
+    EXPECT_TRUE(lawn_shm_is_open(client, lawn_shm_id(next)));
+    EXPECT_FALSE(lawn_shm_is_open(client, 0));
+    EXPECT_FALSE(lawn_shm_is_open(client, 99));
+}
+
 // An event that was not read yet is replaced by that of a later start.
 TEST_F(Shm, AnEventTellsWhichStartItIsOf)
 {

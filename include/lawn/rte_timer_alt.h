@@ -1,0 +1,552 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/rte_timer_alt.h - the timers that DPDK's processes share,
+ * rte_timer_alt_...(), on lawn/shm.h:
+ *
+ *     uint32_t id;                             // the primary
+ *     rte_timer_data_alloc(&id);
+ *     for (;;)                                 // any of its lcores
+ *         rte_timer_alt_manage(id, lcores, n, expired);
+ *
+ *     rte_timer_alt_reset(id, tim, ticks, SINGLE, lcore, NULL, arg);
+ *     rte_timer_alt_stop(id, tim);             // any process
+ *
+ * `tim` is in memory that all processes have at the same address, such as
+ * rte_malloc()'s and a memzone's. The names are as in lawn/rte_timer.h: with
+ * lawn_ before them, or DPDK's own by lawn/rte_compat.h.
+ *
+ * As in DPDK: any process may start and stop timers, for any lcore of the
+ * process that has allocated the data, which runs them there, never early, by a
+ * function of its own. That function may stop or reset its timer, and free it
+ * once it has. -1 is for a timer that another thread has at the moment.
+ *
+ * Not as in DPDK 22.11:
+ *   - No process waits for another. There, they share locks, and one that is
+ *     killed with a lock stops all of them.
+ *   - A process that ends, or is killed, takes its pending timers with it. What
+ *     it has left may be reset by others as soon as the process that manages it
+ *     has noticed, within a millisecond of its passes; until then -EPERM.
+ * There, such timers go on, and one that was being reset can never be used
+ * again.
+ *   - A pending timer is stopped and reset by the process that has started it:
+ *     others get -EPERM, the one that manages it included but for the function
+ *     that runs it.
+ *   - The process that has allocated the data is the one that manages it.
+ * There, any.
+ *   - An lcore has LAWN_RTE_ALT_TIMERS timers pending at a time, of all
+ *     processes together; one more gives -ENOSPC.
+ *   - Ticks that end beyond 2^63 are never.
+ *
+ * A process allocates at its first call for an lcore, and opens files in
+ * LAWN_RTE_ALT_DIR(), which is EAL's runtime directory.
+ */
+#ifndef LAWN_RTE_TIMER_ALT_H
+#define LAWN_RTE_TIMER_ALT_H
+
+#include <lawn/rte_timer.h>
+#include <lawn/shm.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#if defined(__has_include) && !defined(LAWN_RTE_ALT_DIR)
+#if __has_include(<rte_eal.h>)
+#include <rte_eal.h>
+#define LAWN_RTE_ALT_DIR() rte_eal_get_runtime_dir()
+#endif
+#endif
+#ifndef LAWN_RTE_ALT_DIR
+#define LAWN_RTE_ALT_DIR() "/dev/shm"
+#endif
+
+/* In the process that allocates the data: 128 bytes each. */
+#ifndef LAWN_RTE_ALT_TIMERS
+#define LAWN_RTE_ALT_TIMERS 65536u
+#endif
+
+LAWN_BEGIN_DECLS
+
+typedef void (*lawn_rte_timer_alt_manage_cb_t)(struct lawn_rte_timer *tim);
+
+enum {
+    LAWN_RTE_ALT_DATAS = 64,
+    LAWN_RTE_ALT_SPARE =
+        64, /* slots that a process keeps for its next timers */
+    LAWN_RTE_ALT_PATH = 4096
+};
+
+/* The timers of one lcore, as this process sees them. */
+typedef struct {
+    /* Of the process that manages it; NULL in others. */
+    lawn_engine_t *engine;
+    lawn_shm_t *shm;
+    lawn_rte_timer_alt_manage_cb_t f;
+    lawn_rte_timer_t *running; /* `f` is in it; NULL: none. Atomic */
+    uint64_t manager;          /* the thread that it runs on. Atomic */
+    uint32_t is_managed;       /* Atomic */
+    bool is_touched;           /* `running` was reset or stopped by `f` */
+    /* With the lock, which only threads of this process take. */
+    uint32_t lock;
+    lawn_shm_client_t *client; /* NULL: not yet */
+    uint32_t spare_count;
+    lawn_shm_timer_t spare[LAWN_RTE_ALT_SPARE];
+} lawn_rte_alt_t;
+
+/* Weak: one for all files that include this. Of each data the lcores. */
+LAWN_API __attribute__((weak))
+lawn_rte_alt_t *lawn_rte_alts[LAWN_RTE_ALT_DATAS];
+
+/* A timer's status: its state, the lcore it is on, and the id of the client
+ * that has it. The id's number is below LAWN_RTE_ALT_CLIENTS. */
+enum {
+    LAWN_RTE_ALT_LCORE_BITS = 12,
+    LAWN_RTE_ALT_CLIENT_BITS = 20,
+    LAWN_RTE_ALT_CLIENTS = 256
+};
+
+static inline uint32_t lawn_rte_alt_lcore_of(uint64_t status)
+{
+    return (uint32_t)(status >> 2) & ((1u << LAWN_RTE_ALT_LCORE_BITS) - 1);
+}
+
+static inline uint64_t lawn_rte_alt_client_of(uint64_t status)
+{
+    const uint64_t id = status >> (2 + LAWN_RTE_ALT_LCORE_BITS);
+    return (id >> LAWN_RTE_ALT_CLIENT_BITS) << 32 |
+           (id & ((1u << LAWN_RTE_ALT_CLIENT_BITS) - 1));
+}
+
+static inline uint64_t lawn_rte_alt_status(uint32_t state, uint32_t lcore,
+                                           uint64_t client)
+{
+    const uint64_t id =
+        (client >> 32) << LAWN_RTE_ALT_CLIENT_BITS | (client & UINT32_MAX);
+    return (id << LAWN_RTE_ALT_LCORE_BITS | lcore) << 2 | state;
+}
+
+/*
+ * A process's own.
+ */
+
+static inline void lawn_rte_alt_lock(lawn_rte_alt_t *alt)
+{
+    while (__atomic_exchange_n(&alt->lock, 1, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
+}
+
+static inline void lawn_rte_alt_unlock(lawn_rte_alt_t *alt)
+{
+    __atomic_store_n(&alt->lock, 0, __ATOMIC_RELEASE);
+}
+
+static inline lawn_time_t lawn_rte_alt_clock(void *arg)
+{
+    (void)arg;
+    return LAWN_RTE_CYCLES();
+}
+
+static inline bool lawn_rte_alt_name(char *path, uint32_t id, uint32_t lcore)
+{
+    const int length = snprintf(path, LAWN_RTE_ALT_PATH, "%s/lawn-timers.%u.%u",
+                                LAWN_RTE_ALT_DIR(), id, lcore);
+    return length > 0 && length < LAWN_RTE_ALT_PATH;
+}
+
+/* NULL: no such data, or no memory. */
+static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
+{
+    lawn_rte_alt_t *all, *none = NULL;
+    if (id >= LAWN_RTE_ALT_DATAS) {
+        return NULL;
+    }
+    all = __atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE);
+    if (!all) {
+        all = (lawn_rte_alt_t *)calloc(LAWN_RTE_MAX_LCORE, sizeof *all);
+        if (all &&
+            !__atomic_compare_exchange_n(&lawn_rte_alts[id], &none, all, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            free(all);
+            all = none;
+        }
+    }
+    return all;
+}
+
+/* The lcore of a data, with its lock; NULL when it has none. */
+static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
+{
+    lawn_rte_alt_t *const all =
+        lcore < LAWN_RTE_MAX_LCORE ? lawn_rte_alt_all(id) : NULL;
+    lawn_rte_alt_t *const alt = all ? &all[lcore] : NULL;
+    char path[LAWN_RTE_ALT_PATH];
+    if (!alt) {
+        return NULL;
+    }
+    lawn_rte_alt_lock(alt);
+    if (LAWN_UNLIKELY(!alt->client) &&
+        (!lawn_rte_alt_name(path, id, lcore) ||
+         lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client) !=
+             LAWN_OK)) {
+        lawn_rte_alt_unlock(alt);
+        return NULL;
+    }
+    return alt;
+}
+
+/* With the lock. */
+static inline void lawn_rte_alt_leave(lawn_rte_alt_t *alt)
+{
+    lawn_shm_close(alt->client);
+    alt->client = NULL;
+    alt->spare_count = 0;
+}
+
+/* With the lock: a slot for a timer. A slot that has expired is this process's
+ * again when its event has been read, here. 0: all are taken. */
+static inline lawn_shm_timer_t lawn_rte_alt_get(lawn_rte_alt_t *alt)
+{
+    lawn_shm_event_t event;
+    lawn_shm_timer_t slot = 0;
+    while (alt->spare_count < LAWN_RTE_ALT_SPARE &&
+           lawn_shm_next(alt->client, &event)) {
+        alt->spare[alt->spare_count++] = event.timer;
+    }
+    if (alt->spare_count > 0) {
+        slot = alt->spare[--alt->spare_count];
+    } else {
+        lawn_shm_alloc(alt->client, 0, &slot);
+    }
+    return slot;
+}
+
+/* With the lock: one that was stopped. */
+static inline void lawn_rte_alt_put(lawn_rte_alt_t *alt, lawn_shm_timer_t slot)
+{
+    if (alt->spare_count < LAWN_RTE_ALT_SPARE) {
+        alt->spare[alt->spare_count++] = slot;
+    } else {
+        lawn_shm_release(alt->client, slot);
+    }
+}
+
+/* Whether `f` is in the timer, on this thread. */
+static inline bool lawn_rte_alt_runs(const lawn_rte_alt_t *alt,
+                                     const lawn_rte_timer_t *tim)
+{
+    return __atomic_load_n(&alt->running, __ATOMIC_ACQUIRE) == tim &&
+           __atomic_load_n(&alt->manager, __ATOMIC_RELAXED) ==
+               (uint64_t)pthread_self();
+}
+
+/*
+ * The process that manages.
+ */
+
+/* Whoever calls this has won the timer from all who might stop it, so the
+ * status is PENDING, and the caller's until it is something else. */
+static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
+                                               uint64_t cookie,
+                                               lawn_time_t deadline,
+                                               lawn_time_t now)
+{
+    lawn_rte_alt_t *const alt = (lawn_rte_alt_t *)arg;
+    lawn_rte_timer_t *const tim = (lawn_rte_timer_t *)(uintptr_t)cookie;
+    const uint64_t pending = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
+    (void)slot;
+    lawn_rte_set_status(tim, (pending & ~UINT64_C(3)) | LAWN_RTE_TIMER_RUNNING);
+    alt->is_touched = false;
+    __atomic_store_n(&alt->running, tim, __ATOMIC_RELEASE);
+    alt->f(tim);
+    __atomic_store_n(&alt->running, (lawn_rte_timer_t *)NULL, __ATOMIC_RELEASE);
+    if (alt->is_touched) {
+        return LAWN_TIME_INFINITY;
+    }
+    if (tim->period == 0) {
+        lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
+        return LAWN_TIME_INFINITY;
+    }
+    now += tim->period - (now - deadline) % tim->period;
+    lawn_rte_set_status(tim, pending);
+    return now;
+}
+
+/* NO_ELEM, too, where there is no such lcore. */
+static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
+                                                uint32_t id, uint32_t lcore)
+{
+    lawn_engine_params_t engine;
+    lawn_shm_params_t params;
+    char path[LAWN_RTE_ALT_PATH];
+    lawn_status_t status;
+    if (!LAWN_RTE_HAS_LCORE(lcore)) {
+        return LAWN_ERR_NO_ELEM;
+    }
+    if (!lawn_rte_alt_name(path, id, lcore)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    memset(&engine, 0, sizeof engine);
+    memset(&params, 0, sizeof params);
+    engine.clock = lawn_rte_alt_clock;
+    engine.budget = UINT32_MAX;
+    params.timers = LAWN_RTE_ALT_TIMERS;
+    params.clients = LAWN_RTE_ALT_CLIENTS - 1;
+    params.expired = lawn_rte_alt_expired;
+    params.arg = alt;
+    status = lawn_engine_create(&engine, &alt->engine);
+    if (status == LAWN_OK) {
+        status = lawn_shm_create(alt->engine, path, &params, &alt->shm);
+    }
+    return status;
+}
+
+static inline void lawn_rte_alt_destroy(lawn_rte_alt_t *alt)
+{
+    lawn_rte_alt_lock(alt);
+    lawn_rte_alt_leave(alt);
+    lawn_shm_destroy(alt->shm);
+    lawn_engine_destroy(alt->engine);
+    alt->shm = NULL;
+    alt->engine = NULL;
+    lawn_rte_alt_unlock(alt);
+}
+
+/* Ends the data in the process that has allocated it, or its use in another.
+ * Pending timers are stopped, but look pending to rte_timer_pending(). Nobody
+ * else may be in a call for it. 0; -EINVAL: no such data. */
+static inline int lawn_rte_timer_data_dealloc(uint32_t id)
+{
+    lawn_rte_alt_t *const all =
+        id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
+    uint32_t i;
+    if (!all) {
+        return -EINVAL;
+    }
+    for (i = 0; i < LAWN_RTE_MAX_LCORE; ++i) {
+        lawn_rte_alt_destroy(&all[i]);
+    }
+    lawn_rte_alts[id] = NULL;
+    free(all);
+    return 0;
+}
+
+/* Makes timers for the lcores that there are, and tells their number, by which
+ * all processes know them. 0, -ENOSPC when there are 64 datas, -ENOMEM, or
+ * -EIO when the files cannot be made. Not by two threads at once. */
+static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
+{
+    uint32_t id, i;
+    for (id = 0; id < LAWN_RTE_ALT_DATAS; ++id) {
+        lawn_rte_alt_t *const all =
+            lawn_rte_alts[id] ? NULL : lawn_rte_alt_all(id);
+        lawn_status_t status = LAWN_ERR_BUSY;
+        for (i = 0; all && i < LAWN_RTE_MAX_LCORE; ++i) {
+            status = lawn_rte_alt_create(&all[i], id, i);
+            if (status != LAWN_OK && status != LAWN_ERR_NO_ELEM) {
+                break;
+            }
+            status = LAWN_OK;
+        }
+        if (status == LAWN_OK) {
+            *id_ptr = id;
+            return 0;
+        }
+        if (all) {
+            lawn_rte_timer_data_dealloc(id);
+        }
+        if (status != LAWN_ERR_BUSY) {
+            return status == LAWN_ERR_NO_MEMORY ? -ENOMEM : -EIO;
+        }
+    }
+    return -ENOSPC;
+}
+
+/* Runs what is due on the given lcores, on this thread; with none given, on the
+ * caller's. What another thread is managing is left to it. 0, -EINVAL for no
+ * such data or lcore, -EPERM in a process that has not allocated it. */
+static inline int lawn_rte_timer_alt_manage(uint32_t id,
+                                            const unsigned *poll_lcores,
+                                            int n_poll_lcores,
+                                            lawn_rte_timer_alt_manage_cb_t f)
+{
+    lawn_rte_alt_t *const all =
+        id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
+    const unsigned own = LAWN_RTE_LCORE_ID();
+    int i;
+    if (n_poll_lcores <= 0 || !poll_lcores) {
+        poll_lcores = &own;
+        n_poll_lcores = 1;
+    }
+    for (i = 0; i < n_poll_lcores; ++i) {
+        lawn_rte_alt_t *alt;
+        if (!all || poll_lcores[i] >= LAWN_RTE_MAX_LCORE) {
+            return -EINVAL;
+        }
+        alt = &all[poll_lcores[i]];
+        if (!alt->engine) {
+            return -EPERM;
+        }
+        if (__atomic_exchange_n(&alt->is_managed, 1, __ATOMIC_ACQUIRE)) {
+            continue;
+        }
+        __atomic_store_n(&alt->manager, (uint64_t)pthread_self(),
+                         __ATOMIC_RELAXED);
+        alt->f = f;
+        lawn_engine_progress(alt->engine);
+        __atomic_store_n(&alt->is_managed, 0, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+/*
+ * Any process.
+ */
+
+/* The status of a timer that this process is about to start or stop. 0: there
+ * is no such data or lcore. */
+static inline uint64_t lawn_rte_alt_config(uint32_t id, uint32_t lcore)
+{
+    lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore);
+    uint64_t status = 0;
+    if (alt) {
+        status = lawn_rte_alt_status(LAWN_RTE_TIMER_CONFIG, lcore,
+                                     lawn_shm_id(alt->client));
+        lawn_rte_alt_unlock(alt);
+    }
+    return status;
+}
+
+/* With the lock of the lcore that the timer is on: sees to it that it does not
+ * run there, and is not run. */
+static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
+                                   uint64_t status)
+{
+    const uint64_t client = lawn_rte_alt_client_of(status);
+    if ((status & 3) == LAWN_RTE_TIMER_RUNNING) {
+        if (!lawn_rte_alt_runs(alt, tim)) {
+            return -1;
+        }
+        alt->is_touched = true; /* by the thread that reads it */
+        return 0;
+    }
+    if (client != lawn_shm_id(alt->client)) {
+        return !lawn_shm_is_open(alt->client, client)   ? 0
+               : (status & 3) == LAWN_RTE_TIMER_PENDING ? -EPERM
+                                                        : -1;
+    }
+    if ((status & 3) == LAWN_RTE_TIMER_CONFIG ||
+        !lawn_shm_stop(alt->client, tim->slot)) {
+        return -1;
+    }
+    lawn_rte_alt_put(alt, tim->slot);
+    return 0;
+}
+
+/* 0: the timer has the status `config`, and is the caller's. */
+static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
+                                    uint64_t config)
+{
+    uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
+    lawn_rte_alt_t *const alt =
+        (was & 3) != LAWN_RTE_TIMER_STOP
+            ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was))
+            : NULL;
+    int ret = 0;
+    /* What has changed meanwhile is another's. */
+    if (alt && __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was) {
+        ret = lawn_rte_alt_end(alt, tim, was);
+    }
+    if (ret == 0 && !lawn_rte_change(tim, &was, config)) {
+        ret = -1;
+    }
+    if (alt) {
+        lawn_rte_alt_unlock(alt);
+    }
+    return ret;
+}
+
+/* With the lock: starts a timer that is the caller's. */
+static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
+                                     uint64_t pending, uint64_t ticks)
+{
+    const lawn_time_t now = lawn_shm_time(alt->client);
+    const lawn_time_t deadline =
+        ticks < LAWN_TIME_INFINITY - now ? now + ticks : LAWN_TIME_INFINITY;
+    tim->slot = lawn_rte_alt_get(alt);
+    if (tim->slot == 0) {
+        return -ENOSPC;
+    }
+    lawn_shm_set_cookie(alt->client, tim->slot, (uintptr_t)tim);
+    lawn_rte_set_status(tim, pending);
+    if (!lawn_shm_start(alt->client, tim->slot, deadline)) {
+        lawn_rte_alt_leave(alt);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* 0, -1 when another thread has the timer at the moment, -EPERM when another
+ * process has started it, -ENOSPC, or -EINVAL for no such data or lcore. What
+ * runs is the function of rte_timer_alt_manage(), which may read `f` and
+ * `arg`. */
+static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
+                                           uint64_t ticks,
+                                           enum lawn_rte_timer_type type,
+                                           unsigned tim_lcore,
+                                           lawn_rte_timer_cb_t fct, void *arg)
+{
+    const uint32_t lcore =
+        tim_lcore == LAWN_RTE_LCORE_ID_ANY ? LAWN_RTE_LCORE_ID() : tim_lcore;
+    const uint64_t config = lawn_rte_alt_config(id, lcore);
+    lawn_rte_alt_t *alt;
+    int ret;
+    if (config == 0) {
+        return -EINVAL;
+    }
+    ret = lawn_rte_alt_take(id, tim, config);
+    if (ret != 0) {
+        return ret;
+    }
+    tim->period = type == LAWN_RTE_TIMER_PERIODICAL ? ticks : 0;
+    tim->f = fct;
+    tim->arg = arg;
+    ret = -EINVAL;
+    alt = lawn_rte_alt_enter(id, lcore);
+    if (alt) {
+        ret = lawn_rte_alt_start(alt, tim, config - 2, ticks);
+        lawn_rte_alt_unlock(alt);
+    }
+    if (ret != 0) {
+        lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
+    }
+    return ret;
+}
+
+/* 0, also when it was stopped: it will not run, and its memory may be freed.
+ * -1, -EPERM and -EINVAL as reset. */
+static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim)
+{
+    const uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
+    uint64_t config;
+    int ret;
+    if (id >= LAWN_RTE_ALT_DATAS) {
+        return -EINVAL;
+    }
+    if ((was & 3) == LAWN_RTE_TIMER_STOP) {
+        return 0;
+    }
+    config = lawn_rte_alt_config(id, lawn_rte_alt_lcore_of(was));
+    if (config == 0) {
+        return -EINVAL;
+    }
+    ret = lawn_rte_alt_take(id, tim, config);
+    if (ret == 0) {
+        lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
+    }
+    return ret;
+}
+
+LAWN_END_DECLS
+
+#endif

@@ -1,0 +1,536 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// DPDK's timers between processes as lawn/rte_timer_alt.h makes them, by DPDK's
+// names, with lcores of our own: this process manages, its children start and
+// stop, on a clock that they share and the test moves. With real processes of
+// DPDK's: test/e2e/rte_alt_test.cc.
+
+#include "../environment.h"
+
+#include <cstdint>
+
+namespace
+{
+
+inline thread_local unsigned current_lcore = 0;
+const char *directory();
+uint64_t cycles();
+
+} // namespace
+
+#define LAWN_RTE_COMPAT
+#define LAWN_RTE_LCORE_ID() current_lcore
+#define LAWN_RTE_MAX_LCORE 4u
+#define LAWN_RTE_HAS_LCORE(id) ((id) != 3)
+#define LAWN_RTE_CYCLES() cycles()
+#define LAWN_RTE_ALT_DIR() directory()
+#define LAWN_RTE_ALT_TIMERS 128u
+#include <lawn/rte_compat.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace
+{
+
+using lawn_test::scaled;
+
+constexpr unsigned timer_count = 256;
+constexpr uint64_t begin = 1000000;
+constexpr uint64_t msec = 10000000; // more than the owner waits to look
+
+// What all processes have at one address.
+struct Shared {
+    std::atomic<uint64_t> now{begin};
+    std::atomic<uint32_t> id{0};
+    std::atomic<bool> is_up{false};
+    std::atomic<int> result{0};
+    std::atomic<uint32_t> runs[timer_count] = {};
+    rte_timer timers[timer_count] = {};
+};
+
+std::string directory_name;
+Shared *shared;
+
+const char *directory()
+{
+    return directory_name.c_str();
+}
+
+uint64_t cycles()
+{
+    return shared->now;
+}
+
+class RteAlt;
+RteAlt *current;
+
+class RteAlt : public testing::Test
+{
+protected:
+    RteAlt()
+    {
+        char name[] = "/tmp/lawn-alt.XXXXXX";
+        directory_name = mkdtemp(name);
+        void *const at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        shared = new (at) Shared;
+        current_lcore = 0;
+        current = this;
+        uint32_t id = 99;
+        EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+        EXPECT_EQ(id, 0U);
+        shared->id = id;
+    }
+
+    ~RteAlt() override
+    {
+        rte_timer_data_dealloc(shared->id);
+        EXPECT_EQ(rmdir(directory_name.c_str()), 0) << "files are left";
+        munmap(shared, sizeof(Shared));
+    }
+
+    static rte_timer *timer(unsigned i = 0)
+    {
+        return &shared->timers[i];
+    }
+
+    static int reset(unsigned i, uint64_t ticks,
+                     enum rte_timer_type type = SINGLE, unsigned lcore = 0)
+    {
+        return rte_timer_alt_reset(shared->id, timer(i), ticks, type, lcore,
+                                   nullptr, nullptr);
+    }
+
+    static int stop(unsigned i)
+    {
+        return rte_timer_alt_stop(shared->id, timer(i));
+    }
+
+    // In the process that manages; what has run is in `runs`.
+    static void expired(rte_timer *timer)
+    {
+        const ptrdiff_t number = timer - shared->timers;
+        current->runs.push_back(static_cast<unsigned>(number));
+        ++shared->runs[number];
+        EXPECT_FALSE(rte_timer_pending(timer));
+        if (current->then) {
+            current->then();
+        }
+    }
+
+    int manage(uint64_t now, unsigned lcore = 0)
+    {
+        shared->now = now;
+        return rte_timer_alt_manage(shared->id, &lcore, 1, expired);
+    }
+
+    // The child has what its parent had of the data, and forgets it.
+    static pid_t in_child(const std::function<int()> &run)
+    {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            lawn_rte_alts[shared->id] = nullptr;
+            _exit(run());
+        }
+        return pid;
+    }
+
+    static int status_of(pid_t pid)
+    {
+        int status = 0;
+        EXPECT_EQ(waitpid(pid, &status, 0), pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+
+    // In a child that goes on until it is killed; what `run` returned is left
+    // in `result`.
+    static pid_t in_living_child(const std::function<int()> &run)
+    {
+        shared->is_up = false;
+        const pid_t pid = in_child([&run] {
+            shared->result = run();
+            shared->is_up = true;
+            for (;;) {
+                pause();
+            }
+            return 0;
+        });
+        while (!shared->is_up) {
+            sched_yield();
+        }
+        return pid;
+    }
+
+    static void kill_child(pid_t pid)
+    {
+        kill(pid, SIGKILL);
+        EXPECT_EQ(status_of(pid), -SIGKILL);
+    }
+
+    std::vector<unsigned> runs;
+    std::function<void()> then;
+};
+
+TEST_F(RteAlt, RefusesBadInput)
+{
+    EXPECT_EQ(rte_timer_alt_reset(5, timer(), 1, SINGLE, 0, nullptr, nullptr),
+              -EINVAL)
+        << "no such data";
+    EXPECT_EQ(rte_timer_alt_reset(64, timer(), 1, SINGLE, 0, nullptr, nullptr),
+              -EINVAL);
+    EXPECT_EQ(reset(0, 1, SINGLE, 3), -EINVAL) << "no such lcore";
+    EXPECT_EQ(reset(0, 1, SINGLE, 4), -EINVAL);
+    EXPECT_EQ(rte_timer_alt_stop(64, timer()), -EINVAL);
+    EXPECT_EQ(stop(0), 0) << "was never started";
+    EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
+    EXPECT_EQ(rte_timer_alt_manage(7, nullptr, 0, expired), -EINVAL);
+    EXPECT_EQ(manage(begin, 4), -EINVAL);
+    EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
+    EXPECT_EQ(rte_timer_data_dealloc(9), -EINVAL);
+    EXPECT_EQ(status_of(in_child([this] {
+                  reset(0, 1);
+                  return manage(begin) == -EPERM ? 0 : 1;
+              })),
+              0)
+        << "manages what it has not allocated";
+}
+
+TEST_F(RteAlt, RunsAtItsTimeAndNotATickBefore)
+{
+    EXPECT_EQ(reset(3, 100), 0);
+    EXPECT_TRUE(rte_timer_pending(timer(3)));
+    manage(begin + 99);
+    EXPECT_TRUE(runs.empty());
+    manage(begin + 100);
+    EXPECT_EQ(runs, std::vector<unsigned>{3});
+    EXPECT_FALSE(rte_timer_pending(timer(3)));
+    manage(begin + 1000);
+    EXPECT_EQ(runs.size(), 1U);
+}
+
+TEST_F(RteAlt, AnotherProcessStartsStopsAndResets)
+{
+    const pid_t pid = in_living_child([] {
+        return reset(1, 100) | reset(2, 100) | stop(2) | reset(3, 100) |
+               reset(3, 200) | reset(4, 200) | reset(4, 100);
+    });
+    EXPECT_EQ(shared->result, 0);
+    manage(begin + 99);
+    EXPECT_TRUE(runs.empty());
+    manage(begin + 100);
+    std::sort(runs.begin(), runs.end());
+    EXPECT_EQ(runs, (std::vector<unsigned>{1, 4}));
+    manage(begin + 200);
+    EXPECT_EQ(runs.back(), 3U);
+    manage(begin + 300);
+    EXPECT_EQ(runs.size(), 3U);
+    kill_child(pid);
+}
+
+TEST_F(RteAlt, WhatIsDueCanBeStoppedUntilItRuns)
+{
+    reset(0, 100);
+    shared->now = begin + 500;
+    EXPECT_EQ(stop(0), 0);
+    EXPECT_FALSE(rte_timer_pending(timer()));
+    manage(begin + 500);
+    EXPECT_TRUE(runs.empty());
+}
+
+TEST_F(RteAlt, PeriodsKeepTheirPhase)
+{
+    reset(0, 100, PERIODICAL);
+    manage(begin + 100);
+    manage(begin + 250); // late
+    manage(begin + 299);
+    EXPECT_EQ(runs.size(), 2U);
+    manage(begin + 300);
+    manage(begin + 550); // two were missed, and one is made up for
+    manage(begin + 599);
+    EXPECT_EQ(runs.size(), 4U);
+    manage(begin + 600);
+    EXPECT_EQ(runs.size(), 5U);
+    EXPECT_EQ(stop(0), 0);
+    manage(begin + 1000);
+    EXPECT_EQ(runs.size(), 5U);
+}
+
+TEST_F(RteAlt, TheFunctionResetsAndStopsItsTimer)
+{
+    const pid_t pid = in_living_child(
+        [] { return reset(0, 100) | reset(1, 100, PERIODICAL); });
+    EXPECT_EQ(reset(1, 1), -EPERM) << "it is the child's";
+    then = [this] {
+        const unsigned number = runs.back();
+        EXPECT_EQ(number == 0 ? reset(0, 50) : stop(1), 0);
+        // Its memory may be anything now.
+        if (number == 1) {
+            memset(static_cast<void *>(timer(1)), 0xa5, sizeof(rte_timer));
+        }
+    };
+    manage(begin + 100);
+    EXPECT_EQ(runs.size(), 2U);
+    EXPECT_TRUE(rte_timer_pending(timer(0)));
+    EXPECT_EQ(timer(1)->status, 0xa5a5a5a5a5a5a5a5U);
+    rte_timer_init(timer(1));
+    then = nullptr;
+    kill_child(pid); // the one that was reset is this process's
+    manage(begin + 100 + msec);
+    EXPECT_EQ(runs.size(), 3U);
+    EXPECT_EQ(runs.back(), 0U);
+    EXPECT_EQ(reset(1, 1), 0);
+}
+
+TEST_F(RteAlt, OthersAreRefusedWhatRunsNow)
+{
+    const pid_t pid = in_living_child([] { return reset(0, 100); });
+    then = [this] {
+        std::thread([] {
+            EXPECT_EQ(reset(0, 50), -1);
+            EXPECT_EQ(stop(0), -1);
+        }).join();
+        EXPECT_EQ(manage(begin + 100), 0) << "in itself, which does nothing";
+    };
+    manage(begin + 100);
+    EXPECT_EQ(runs.size(), 1U);
+    kill_child(pid);
+}
+
+TEST_F(RteAlt, TimersRunOnTheirLcores)
+{
+    EXPECT_EQ(reset(0, 100, SINGLE, 1), 0);
+    EXPECT_EQ(reset(1, 100, SINGLE, 2), 0);
+    EXPECT_EQ(reset(1, 100, SINGLE, 0), 0) << "moved";
+    EXPECT_EQ(reset(2, 100, SINGLE, LCORE_ID_ANY), 0);
+    shared->now = begin + 100;
+    const unsigned two[] = {1, 2};
+    rte_timer_alt_manage(shared->id, two, 2, expired);
+    EXPECT_EQ(runs, std::vector<unsigned>{0});
+    rte_timer_alt_manage(shared->id, nullptr, 0, expired);
+    EXPECT_EQ(runs.size(), 3U);
+}
+
+TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
+{
+    const pid_t pid = in_living_child(
+        [] { return reset(0, 100) | reset(1, 100) | reset(2, 100); });
+    EXPECT_EQ(stop(0), -EPERM);
+    kill_child(pid);
+    // Killed as it reset this one, and as it stopped that one.
+    lawn_rte_set_status(timer(1), timer(1)->status | LAWN_RTE_TIMER_CONFIG);
+    lawn_rte_set_status(timer(2), timer(2)->status | LAWN_RTE_TIMER_CONFIG);
+    EXPECT_EQ(reset(0, 100), -EPERM) << "nobody has noticed yet";
+    EXPECT_EQ(reset(1, 100), -1);
+    manage(begin + msec);
+    manage(begin + 2 * msec);
+    runs.clear();
+    EXPECT_EQ(reset(0, 100), 0);
+    EXPECT_EQ(reset(1, 100), 0);
+    EXPECT_EQ(stop(2), 0);
+    manage(begin + 3 * msec);
+    EXPECT_EQ(runs.size(), 2U);
+}
+
+TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
+{
+    for (unsigned round = 1; round <= 3; ++round) {
+        for (unsigned i = 0; i < 128; ++i) {
+            ASSERT_EQ(reset(i, 100), 0);
+        }
+        EXPECT_EQ(reset(128, 100), -ENOSPC);
+        EXPECT_FALSE(rte_timer_pending(timer(128)));
+        EXPECT_EQ(reset(0, 200), 0) << "one that is pending";
+        for (unsigned i = 0; round == 2 && i < 128; ++i) {
+            ASSERT_EQ(stop(i), 0);
+        }
+        manage(begin + round * 1000);
+        manage(begin + round * 1000); // what was let go of
+    }
+    EXPECT_EQ(runs.size(), 2 * 128U);
+}
+
+TEST_F(RteAlt, ThereAreManyDatas)
+{
+    std::vector<uint32_t> ids(3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        ASSERT_EQ(rte_timer_data_alloc(&ids[i]), 0);
+        EXPECT_EQ(ids[i], i + 1);
+    }
+    EXPECT_EQ(rte_timer_data_dealloc(2), 0);
+    ASSERT_EQ(rte_timer_data_alloc(&ids[1]), 0);
+    EXPECT_EQ(ids[1], 2U);
+    for (const uint32_t id : ids) {
+        rte_timer_data_dealloc(id);
+    }
+}
+
+TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)
+{
+    // One step of each at a time.
+    const auto take_turns = [] {
+        shared->is_up = !shared->is_up;
+        const bool was_up = shared->is_up;
+        while (shared->is_up == was_up) {
+            sched_yield();
+        }
+    };
+    const pid_t pid = in_child([&take_turns] {
+        bool is_right = reset(1, 100) == 0;
+        take_turns();
+        is_right &= reset(1, 100) == -EINVAL && reset(1, 100) == -EINVAL &&
+                    !rte_timer_pending(timer(1));
+        take_turns();
+        is_right &= reset(1, 100) == 0;
+        shared->is_up = !shared->is_up;
+        return is_right ? 0 : 1;
+    });
+    while (!shared->is_up) {
+        sched_yield();
+    }
+    rte_timer_data_dealloc(shared->id);
+    take_turns();
+    uint32_t id = 99;
+    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+    EXPECT_EQ(id, shared->id);
+    take_turns();
+    EXPECT_EQ(status_of(pid), 0);
+}
+
+// Threads of one process at the same timers: no slot is lost, or used twice.
+TEST_F(RteAlt, ThreadsOfAProcessShareItsTimers)
+{
+    const uint64_t rounds = scaled(50000);
+    std::atomic<unsigned> running{2};
+    std::vector<std::thread> threads;
+    for (unsigned seed = 0; seed < 2; ++seed) {
+        threads.emplace_back([&running, seed, rounds] {
+            std::mt19937 random(seed);
+            for (uint64_t i = 0; i < rounds; ++i) {
+                const unsigned number = random() % 4;
+                const int ret = random() % 3 == 0
+                                    ? stop(number)
+                                    : reset(number, random() % 30);
+                EXPECT_TRUE(ret == 0 || ret == -1) << ret;
+            }
+            --running;
+        });
+    }
+    while (running > 0) {
+        manage(shared->now + 10);
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    for (unsigned i = 0; i < 4; ++i) {
+        EXPECT_EQ(stop(i), 0);
+    }
+    manage(shared->now + 10);
+    runs.clear();
+    for (unsigned i = 0; i < 128; ++i) {
+        ASSERT_EQ(reset(i, 100), 0) << i;
+    }
+    manage(shared->now + 100);
+    std::sort(runs.begin(), runs.end());
+    EXPECT_EQ(runs.size(), 128U);
+    EXPECT_EQ(std::unique(runs.begin(), runs.end()), runs.end());
+}
+
+// A stop that said 0 was in time, whatever the manager was just doing.
+TEST_F(RteAlt, StopNeverLies)
+{
+    const uint64_t rounds = scaled(100000);
+    shared->is_up = false;
+    const pid_t pid = in_child([rounds] {
+        std::mt19937 random(1);
+        shared->is_up = true;
+        for (uint64_t i = 0; i < rounds; ++i) {
+            int ret;
+            while ((ret = reset(0, random() % 30)) == -1) {
+                sched_yield();
+            }
+            for (unsigned wait = random() % 100; wait > 0; --wait) {
+                cycles();
+            }
+            if (ret != 0 || ((ret = stop(0)) != 0 && ret != -1)) {
+                return 1;
+            }
+            const uint32_t before = shared->runs[0];
+            for (unsigned wait = random() % 100; ret == 0 && wait > 0; --wait) {
+                cycles();
+            }
+            if (ret == 0 && shared->runs[0] != before) {
+                return 2;
+            }
+        }
+        return 0;
+    });
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        manage(shared->now + 10);
+        runs.clear();
+    }
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Whatever a process was doing: the manager goes on, every timer can be used
+// again, and runs once.
+TEST_F(RteAlt, AProcessIsKilledAtAnyTime)
+{
+    constexpr unsigned used = 16;
+    std::mt19937 random(3);
+    const uint64_t kills = scaled(300);
+    for (uint64_t kill = 0; kill < kills && !HasFailure(); ++kill) {
+        const unsigned seed = static_cast<unsigned>(random());
+        shared->is_up = false;
+        const pid_t pid = in_child([seed] {
+            std::mt19937 own(seed);
+            shared->is_up = true;
+            for (;;) {
+                const unsigned i = own() % used;
+                if (own() % 3 == 0) {
+                    stop(i);
+                } else {
+                    reset(i, own() % 100, own() % 2 ? SINGLE : PERIODICAL,
+                          own() % 2);
+                }
+            }
+            return 0;
+        });
+        while (!shared->is_up) {
+            sched_yield();
+        }
+        for (unsigned passes = 0; passes < random() % 500; ++passes) {
+            manage(shared->now + 10, passes % 2);
+        }
+        kill_child(pid);
+        for (unsigned pass = 0; pass < 4; ++pass) {
+            manage(shared->now + msec, pass % 2);
+        }
+        runs.clear();
+        for (unsigned i = 0; i < used; ++i) {
+            ASSERT_EQ(reset(i, 100, SINGLE, i % 2), 0) << "timer " << i;
+        }
+        manage(shared->now + 100, 0);
+        manage(shared->now, 1);
+        EXPECT_EQ(runs.size(), used);
+    }
+}
+
+} // namespace
