@@ -2,9 +2,12 @@
 //
 // What bench/count-instructions runs under callgrind: each operation a thousand
 // times, in a function of its own. One TTL, a tick between starts; then the
-// same by a queue for that TTL.
+// same by a queue for that TTL. Passes of an engine that has nothing to do,
+// before and after it has a box for shared timers; and re-arms by their owner.
 
+#include <lawn/engine.h>
 #include <lawn/queue.h>
+#include <lawn/shared.h>
 #include <lawn/timer.h>
 
 #include <vector>
@@ -18,9 +21,16 @@ constexpr lawn_time_t ttl = 1'000'000;
 struct World {
     lawn_t *lawn = nullptr;
     lawn_queue_t *queue = nullptr;
+    lawn_engine_t *engine = nullptr;
+    lawn_shared_t shared = {};
     std::vector<lawn_timer_t> timers;
     lawn_time_t now = 1000;
 };
+
+lawn_time_t clock_of(void *arg)
+{
+    return static_cast<World *>(arg)->now;
+}
 
 void on_expired(lawn_timer_t *, lawn_time_t)
 {
@@ -120,11 +130,38 @@ OPERATION(op_queue_expiry)(World &world)
     expire_all(world);
 }
 
+// From later to later: what a connection does that hears from its peer.
+OPERATION(op_shared_re_arm)(World &world)
+{
+    repeat(world, [](World &w, lawn_timer_t &) {
+        lawn_shared_start_local(&w.shared, w.now + ttl);
+    });
+}
+
+void pass(World &world, lawn_timer_t &)
+{
+    lawn_engine_progress(world.engine);
+}
+
+OPERATION(op_idle_pass)(World &world)
+{
+    repeat(world, pass);
+}
+
+OPERATION(op_idle_pass_box)(World &world)
+{
+    repeat(world, pass);
+}
+
 int main()
 {
     World world;
+    lawn_engine_params_t params = {};
+    params.clock = clock_of;
+    params.clock_arg = &world;
     if (lawn_create(nullptr, &world.lawn) != LAWN_OK ||
-        lawn_queue_create(world.lawn, ttl, &world.queue) != LAWN_OK) {
+        lawn_queue_create(world.lawn, ttl, &world.queue) != LAWN_OK ||
+        lawn_engine_create(&params, &world.engine) != LAWN_OK) {
         return 1;
     }
     world.timers.resize(timers);
@@ -146,5 +183,13 @@ int main()
     op_queue_start(world);
     op_queue_restart(world);
     op_queue_expiry(world);
+    op_idle_pass(world);
+    lawn_shared_init(&world.shared, lawn_engine_box(world.engine),
+                     [](lawn_shared_t *, lawn_time_t) {});
+    lawn_shared_start_local(&world.shared, world.now + ttl);
+    op_shared_re_arm(world);
+    op_idle_pass_box(world);
+    lawn_shared_retire(&world.shared, nullptr);
+    lawn_engine_destroy(world.engine);
     lawn_destroy(world.lawn);
 }

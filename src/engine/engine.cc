@@ -88,6 +88,17 @@ uint64_t run_passengers(const lawn_engine_t *engine, lawn_time_t now)
     return work;
 }
 
+// What most engines have none of.
+uint64_t do_rest(lawn_engine_t *engine, lawn_time_t now)
+{
+    const uint64_t work = run_passengers(engine, now);
+    if (engine->has_removed) {
+        free_removed(engine);
+    }
+    engine->has_rest = engine->passengers != nullptr;
+    return work;
+}
+
 // As a source: only an engine that has a box pays for it.
 unsigned poll_box(void *arg)
 {
@@ -217,6 +228,7 @@ void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
     }
     if (engine->in_pass) {
         engine->has_removed = true;
+        engine->has_rest = true;
     } else {
         free_source(engine, source);
     }
@@ -251,14 +263,10 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
     engine->stats.fired += done.fired;
     work += done.touched;
-    if (LAWN_UNLIKELY(engine->passengers)) {
-        work += run_passengers(engine, now);
+    if (LAWN_UNLIKELY(engine->has_rest)) {
+        work += do_rest(engine, now);
     }
-
     engine->in_pass = false;
-    if (LAWN_UNLIKELY(engine->has_removed)) {
-        free_removed(engine);
-    }
     return LAWN_LIKELY(work <= UINT_MAX) ? static_cast<unsigned>(work)
                                          : UINT_MAX;
 }

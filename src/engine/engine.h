@@ -60,7 +60,8 @@ struct lawn_engine {
     lawn::Passenger *passengers; // a list
     unsigned budget;
     bool in_pass;
-    bool has_removed; // sources to free when the pass has ended
+    bool has_removed; // sources to free when all was polled
+    bool has_rest;    // those, or passengers
     lawn_engine_stats_t stats;
 
     lawn_time_t stalled_at; // the latest pass that was late; 0: none
@@ -130,6 +131,7 @@ inline void add_passenger(lawn_engine_t *engine, Passenger *passenger)
 {
     passenger->behind = engine->passengers;
     engine->passengers = passenger;
+    engine->has_rest = true;
 }
 
 inline void remove_passenger(lawn_engine_t *engine, const Passenger *passenger)
