@@ -20,8 +20,9 @@
  * There is no tick: a timer is due at its deadline and not rounded, and while
  * none is due the thread sleeps. A start wakes it only if it is to be earlier
  * than all others. A cancelled timer's memory is free for the next start at
- * once; memory grows with the most timers that were pending together, and is
- * given back by destroy.
+ * once, though the thread may wake at its deadline for nothing. Memory grows
+ * with the most timers that were pending together, and is given back by
+ * destroy.
  *
  * Callbacks run in the service's thread, one after the other, and a slow one
  * delays the others: then give `execute`, which hands them to threads of your
@@ -67,7 +68,7 @@ LAWN_API lawn_status_t lawn_service_create(const lawn_service_params_t *params,
  * written before the timer can expire. BUSY when `max_pending` timers are
  * pending, NO_MEMORY, UNSUPPORTED when the service has been stopped,
  * INVALID_PARAM when `fn` is NULL. Any thread, callbacks included. Takes a lock
- * for some instructions, and allocates when more timers are pending than ever
+ * of its processor's for some instructions, and allocates when more timers are pending than ever
  * before. */
 LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           lawn_time_t ttl,
@@ -81,8 +82,8 @@ LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 
-/* Timers that were started, and neither called nor cancelled. Exact. Any
- * thread. */
+/* Timers that were started, and neither called nor cancelled. Exact when no
+ * other call is in progress. Any thread. */
 LAWN_API size_t lawn_service_pending(const lawn_service_t *service);
 
 /* Ends the thread, when the callback that it is in has returned, and hands the

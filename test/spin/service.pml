@@ -1,74 +1,62 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A timer of the service (src/service/service.cc): who ends its start, and who
- * puts its node back. Somebody starts the node whenever it is free, the
+ * A timer of the service (src/service/service.cc): who ends its start, and when
+ * its node is put back. Somebody starts the node whenever it is free, the
  * service's thread expires it, and two others cancel by handles that may be of
- * any start. Each access to the node's state is a step, and anything may come
- * in between.
+ * any start. What is cancelled stays armed, so that the shared timer may expire
+ * for a start that is over while the next is being made. Each access to what
+ * they share is a step, and anything may come in between.
  *
- * Checked: each start is called or cancelled, once, and none that was cancelled
- * is called; a cancel that says no is of a start that has ended; the node is
- * put back once for each start, and when nobody will expire it. When nothing
- * more can happen it is free, and all starts have ended.
+ * Checked: each start is called or cancelled, once, with its own argument, and
+ * not before it is due; a cancel that says no is of a start that has ended; the
+ * node is put back once for each start. When nothing more can happen it is free,
+ * and all starts have ended.
  *
- * Abstracted: the shared timer is armed or not, and a stop is an exchange
- * (shared.pml); the pool is one node under a lock; time.
+ * Abstracted: the shared timer is its deadline (shared.pml); the pool is one
+ * node under a lock.
  */
 
 #define STARTS 3
-
-/* What a state says beside the generation. */
-#define ENDED 0
-#define PENDING 1
-#define CANCELLED 2
-#define EXPIRED 3
+#define LATEST 2
+#define NEVER 255
 
 /* One word: it is read and compared as a whole. */
-byte generation, what;
+byte generation;
+bit pending;
 
-bit armed;
+byte due, argument; /* of the node; the argument is its generation */
+byte deadline = NEVER; /* of the shared timer */
+byte now;
 bit is_free = true;
 
 /* For the assertions, of each generation. */
 byte begun; /* the latest */
+byte due_of[STARTS + 1];
 bit called[STARTS + 1];
 bit cancelled[STARTS + 1];
 
 inline put_back()
 {
-    atomic { assert(!is_free && !armed); is_free = true }
+    atomic { assert(!is_free); is_free = true }
 }
 
-/* Compare and swap; `is_done` is the answer. */
 #ifdef FAULT_A_HANDLE_IS_OF_ANY_START
-#define is_now(g, w) (what == (w))
+#define is_now(g) pending
 #else
-#define is_now(g, w) (generation == (g) && what == (w))
+#define is_now(g) (generation == (g) && pending)
 #endif
 
-inline change(g, from, to)
+/* Compare and swap: whose answer is true has the end of the start. */
+inline end(g, mark)
 {
     atomic {
-        is_done = is_now(g, from);
-        if
-        :: is_done -> what = to
-        :: else
-        fi
-    }
-}
-
-/* Whose answer is true has the end of the start. */
-inline end(g, to)
-{
-    atomic {
-        is_done = is_now(g, PENDING);
+        is_done = is_now(g);
         if
         :: is_done ->
             assert(!called[g] && !cancelled[g]);
-            what = to;
-            cancelled[g] = (to == CANCELLED);
-            called[g] = (to == ENDED)
+            pending = false;
+            mark = true
         :: else
         fi
     }
@@ -79,12 +67,17 @@ proctype starter()
     do
     :: begun < STARTS ->
         atomic { is_free -> is_free = false };
+        argument = begun + 1;
+        atomic {
+            select(due : 1 .. LATEST);
+            due_of[begun + 1] = due
+        };
         atomic {
             begun++;
             generation = begun;
-            what = PENDING
+            pending = true
         };
-        armed = true /* lawn_shared_start() */
+        deadline = due_of[begun] /* lawn_shared_start() */
     :: begun == STARTS -> break
     od
 }
@@ -103,24 +96,15 @@ proctype canceller()
         if
         :: g > begun /* nobody has that handle yet */
         :: g <= begun ->
-            end(g, CANCELLED);
+            end(g, cancelled[g]);
             if
-            :: !is_done -> assert(called[g] || cancelled[g])
-            :: is_done ->
-                if
-                :: atomic { armed -> armed = false };
-                    put_back()
-                :: atomic { !armed -> skip };
+            :: !is_done ->
+                assert(called[g] || cancelled[g]);
+
 #ifdef FAULT_CANCEL_ALWAYS_PUTS_BACK
-                    put_back()
-#else
-                    change(g, CANCELLED, ENDED);
-                    if
-                    :: !is_done -> put_back()
-                    :: is_done
-                    fi
+                put_back()
 #endif
-                fi
+            :: is_done -> put_back()
             fi
         fi;
         is_done = false
@@ -128,10 +112,18 @@ proctype canceller()
     od
 }
 
+active proctype clock()
+{
+    do
+    :: now < LATEST -> now++
+    :: now == LATEST -> break
+    od
+}
+
 active proctype service()
 {
-    byte g;
-    bit is_done;
+    byte g, seen;
+    bit is_done, was_pending;
     atomic {
         run starter();
         run canceller();
@@ -139,31 +131,45 @@ active proctype service()
     };
 end_idle:
     do
-    :: atomic { armed -> armed = false };
-        g = generation;
-#ifdef FAULT_CALLS_WHAT_WAS_CANCELLED
-        atomic { is_done = true; assert(!cancelled[g]); called[g] = true };
-#else
-        end(g, ENDED);
-#endif
+    :: atomic { deadline <= now -> deadline = NEVER; seen = now };
+        atomic { g = generation; was_pending = pending };
         if
-        :: is_done -> put_back()
-        :: !is_done ->
-#ifdef FAULT_EXPIRY_ALWAYS_PUTS_BACK
-            put_back()
-#else
-            change(g, CANCELLED, EXPIRED);
+        :: was_pending ->
+#ifndef FAULT_CALLS_WHAT_IS_NOT_DUE
             if
-#ifdef FAULT_NOBODY_PUTS_BACK
-            :: !is_done
+            :: due > seen -> goto over
+            :: due <= seen
+            fi;
+#endif
+#ifdef FAULT_CALLS_WHAT_WAS_CANCELLED
+            atomic {
+                is_done = true;
+                assert(!cancelled[g]);
+                pending = false;
+                called[g] = true
+            };
 #else
-            :: !is_done -> put_back()
+            end(g, called[g]);
 #endif
-            :: is_done
+            if
+            :: is_done ->
+                assert(due_of[g] <= now);
+#ifdef FAULT_READS_AFTER_PUTTING_BACK
+                put_back();
+                assert(argument == g)
+#else
+                assert(argument == g);
+                put_back()
+#endif
+            :: !is_done
+#ifdef FAULT_EXPIRY_ALWAYS_PUTS_BACK
+                -> put_back()
+#endif
             fi
-#endif
+        :: !was_pending
         fi;
-        atomic { g = 0; is_done = false }
+over:
+        atomic { g = 0; seen = 0; is_done = false; was_pending = false }
     od
 }
 
@@ -172,7 +178,7 @@ active proctype monitor()
 {
     byte g;
     timeout;
-    assert(begun == STARTS && is_free && !armed);
+    assert(begun == STARTS && is_free);
     for (g : 1 .. STARTS) {
         assert(called[g] + cancelled[g] == 1)
     }

@@ -23,7 +23,10 @@
 #include <vector>
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace
 {
@@ -241,6 +244,51 @@ TEST_F(Service, ManyArePendingAndEachIsCalled)
     EXPECT_EQ(calls_.count(), count / 2);
 }
 
+// Where a start writes its handle; whoever does waits until two timers have
+// been called.
+struct Trap {
+    void *page;
+    size_t size;
+    std::atomic<unsigned> called;
+};
+Trap trap;
+
+void spring(int)
+{
+    while (trap.called < 2) {
+        sched_yield();
+    }
+    mprotect(trap.page, trap.size, PROT_READ | PROT_WRITE);
+}
+
+// A cancelled timer stays armed. Here it comes due in the middle of the start
+// that has its node next: which has its handle, and is not in the lawn yet.
+TEST_F(Service, WhatWasCancelledDoesNotEndTheNextStart)
+{
+    create();
+    trap.size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    trap.page =
+        mmap(nullptr, trap.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    trap.called = 0;
+    ASSERT_NE(trap.page, MAP_FAILED);
+    struct sigaction action = {};
+    struct sigaction before = {};
+    action.sa_handler = spring;
+    ASSERT_EQ(sigaction(SIGSEGV, &action, &before), 0);
+    for (const double msec : {3.0, 5.0}) {
+        start(
+            lawn_time_from_msec(msec), [](void *) { ++trap.called; }, nullptr);
+    }
+    cancel(start(lawn_time_from_msec(1)));
+    auto *const handle = static_cast<lawn_service_timer_t *>(trap.page);
+    EXPECT_EQ(lawn_service_start(service_, hour, Calls::note, &calls_, handle),
+              LAWN_OK);
+    sigaction(SIGSEGV, &before, nullptr);
+    EXPECT_EQ(trap.called, 2U) << "the start was not interrupted";
+    EXPECT_EQ(cancel(*handle), LAWN_OK) << "it has ended";
+    munmap(trap.page, trap.size);
+}
+
 TEST_F(Service, StopHandsBackWhatWasNotCalled)
 {
     create();
@@ -377,12 +425,12 @@ TEST_F(Service, NoMemoryAndNoArguments)
     lawn_service_params_t half = {};
     half.allocator.alloc = params_.allocator.alloc;
     EXPECT_EQ(lawn_service_create(&half, &service_), LAWN_ERR_INVALID_PARAM);
-    for (unsigned left = 0; left < 5; ++left) {
+    for (unsigned left = 0; left < 6; ++left) {
         memory_.left = left;
         EXPECT_EQ(lawn_service_create(&params_, &service_), LAWN_ERR_NO_MEMORY);
         EXPECT_EQ(memory_.live, 0U);
     }
-    memory_.left = 5;
+    memory_.left = 6;
     create();
     EXPECT_EQ(lawn_service_start(service_, 0, Calls::note, &calls_, nullptr),
               LAWN_ERR_NO_MEMORY);

@@ -1,0 +1,195 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+
+#include "service/pool.h"
+
+#include "base/base.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace lawn
+{
+
+namespace
+{
+
+constexpr unsigned most_lanes = 64;
+
+static_assert(sizeof(Lane) == 128, "two lanes never share a cache line");
+static_assert(first_chunk % batch_size == 0, "a chunk is whole batches");
+
+size_t size_of_chunk(unsigned k)
+{
+    return size_t{first_chunk} << k;
+}
+
+// Where the nodes of chunk k begin.
+size_t begin_of_chunk(unsigned k)
+{
+    return size_of_chunk(k) - first_chunk;
+}
+
+// One more than there are processors, at least, so that there is one to pass on
+// to where a thread was interrupted in its lane.
+unsigned count_lanes()
+{
+    const long processors = sysconf(_SC_NPROCESSORS_CONF);
+    unsigned count = 2;
+    while (count <= processors && count < most_lanes) {
+        count *= 2;
+    }
+    return count;
+}
+
+// With a lane that has nothing free: what it has, or another.
+bool take_batch(Lane *lane, Lane *from)
+{
+    if (Node *const batch = from->batches) {
+        from->batches = batch->next_batch;
+        lane->free = batch;
+        lane->count = batch_size;
+        return true;
+    }
+    if (lane == from || !from->free) {
+        return false;
+    }
+    lane->free = from->free;
+    lane->count = from->count;
+    from->free = nullptr;
+    from->count = 0;
+    return true;
+}
+
+bool take_from_others(Pool *pool, Lane *lane)
+{
+    bool is_taken = false;
+    for (unsigned i = 0; i < pool->lane_count && !is_taken; ++i) {
+        Lane *const other = &pool->lanes[i];
+        if (other != lane && try_enter(other)) {
+            is_taken = take_batch(lane, other);
+            leave(other);
+        }
+    }
+    return is_taken;
+}
+
+bool grow(Pool *pool, Lane *lane)
+{
+    unsigned k = 0;
+    while (k < chunk_count && pool->chunks[k]) {
+        ++k;
+    }
+    if (k == chunk_count) {
+        return false;
+    }
+    const size_t count = size_of_chunk(k);
+    Node *const chunk =
+        static_cast<Node *>(allocate(pool->allocator, count * sizeof(Node)));
+    if (!chunk) {
+        return false;
+    }
+    for (size_t i = count; i-- > 0;) {
+        chunk[i] = {};
+        chunk[i].index = static_cast<uint32_t>(begin_of_chunk(k) + i);
+        pool->init(&chunk[i], pool->arg);
+        if (i % batch_size != batch_size - 1) {
+            chunk[i].next_free = &chunk[i + 1];
+        }
+        if (i % batch_size == 0) {
+            put_batch(lane, &chunk[i]);
+        }
+    }
+    __atomic_store_n(&pool->chunks[k], chunk, __ATOMIC_RELEASE);
+    return take_batch(lane, lane);
+}
+
+} // namespace
+
+bool refill(Pool *pool, Lane *lane)
+{
+    if (take_batch(lane, lane) || take_from_others(pool, lane)) {
+        return true;
+    }
+    // Others who have found nothing either wait here, and then find it.
+    pthread_mutex_lock(&pool->growing);
+    const bool is_filled = take_from_others(pool, lane) || grow(pool, lane);
+    pthread_mutex_unlock(&pool->growing);
+    return is_filled;
+}
+
+bool make_pool(Pool *pool, const lawn_allocator_t &allocator,
+               void (*init)(Node *node, void *arg), void *arg)
+{
+    *pool = {};
+    pool->lane_count = count_lanes();
+    pool->allocator = allocator;
+    pool->init = init;
+    pool->arg = arg;
+    pool->lanes = static_cast<Lane *>(
+        allocate(allocator, pool->lane_count * sizeof(Lane)));
+    if (!pool->lanes) {
+        return false;
+    }
+    for (unsigned i = 0; i < pool->lane_count; ++i) {
+        pool->lanes[i] = {};
+    }
+    pthread_mutex_init(&pool->growing, nullptr);
+    return true;
+}
+
+void free_pool(Pool *pool)
+{
+    if (!pool->lanes) {
+        return;
+    }
+    for (Node *const chunk : pool->chunks) {
+        release(pool->allocator, chunk);
+    }
+    pthread_mutex_destroy(&pool->growing);
+    release(pool->allocator, pool->lanes);
+}
+
+Lane *enter_next(Pool *pool, unsigned first)
+{
+    const unsigned mask = pool->lane_count - 1;
+    for (unsigned i = first + 1;; ++i) {
+        if (Lane *const lane = &pool->lanes[i & mask]; try_enter(lane)) {
+            return lane;
+        }
+        if (i - first > mask) {
+            sched_yield();
+        }
+    }
+}
+
+Node *node_at(const Pool *pool, uint32_t index)
+{
+    const unsigned k = 63U - static_cast<unsigned>(__builtin_clzll(
+                                 uint64_t{index} / first_chunk + 1));
+    if (k >= chunk_count) {
+        return nullptr;
+    }
+    Node *const chunk = __atomic_load_n(&pool->chunks[k], __ATOMIC_ACQUIRE);
+    return chunk ? chunk + (index - begin_of_chunk(k)) : nullptr;
+}
+
+size_t pending_of(const Pool *pool)
+{
+    intptr_t pending = 0;
+    for (unsigned i = 0; i < pool->lane_count; ++i) {
+        pending += __atomic_load_n(&pool->lanes[i].pending, __ATOMIC_RELAXED);
+    }
+    return pending > 0 ? static_cast<size_t>(pending) : 0;
+}
+
+void pass_through(Pool *pool)
+{
+    for (unsigned i = 0; i < pool->lane_count; ++i) {
+        while (!try_enter(&pool->lanes[i])) {
+            sched_yield();
+        }
+        leave(&pool->lanes[i]);
+    }
+}
+
+} // namespace lawn
