@@ -82,8 +82,8 @@ LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 
-/* Timers that were started, and neither called nor cancelled. Exact when no
- * other call is in progress. Any thread. */
+/* Timers that were started, and neither called nor cancelled. Exact, and
+ * dearer than a start. Any thread, callbacks included. */
 LAWN_API size_t lawn_service_pending(const lawn_service_t *service);
 
 /* Ends the thread, when the callback that it is in has returned, and hands the

@@ -173,21 +173,36 @@ Node *node_at(const Pool *pool, uint32_t index)
     return chunk ? chunk + (index - begin_of_chunk(k)) : nullptr;
 }
 
+namespace
+{
+
+void wait_for(Lane *lane)
+{
+    while (!try_enter(lane)) {
+        sched_yield();
+    }
+}
+
+} // namespace
+
+// All lanes at once: their counts are of one moment.
 size_t pending_of(const Pool *pool)
 {
     intptr_t pending = 0;
     for (unsigned i = 0; i < pool->lane_count; ++i) {
-        pending += __atomic_load_n(&pool->lanes[i].pending, __ATOMIC_RELAXED);
+        wait_for(&pool->lanes[i]);
+        pending += pool->lanes[i].pending;
     }
-    return pending > 0 ? static_cast<size_t>(pending) : 0;
+    for (unsigned i = 0; i < pool->lane_count; ++i) {
+        leave(&pool->lanes[i]);
+    }
+    return static_cast<size_t>(pending);
 }
 
 void pass_through(Pool *pool)
 {
     for (unsigned i = 0; i < pool->lane_count; ++i) {
-        while (!try_enter(&pool->lanes[i])) {
-            sched_yield();
-        }
+        wait_for(&pool->lanes[i]);
         leave(&pool->lanes[i]);
     }
 }

@@ -40,7 +40,7 @@ struct Node {
 struct Lane {
     uint32_t lock;
     unsigned count;   // of `free`
-    intptr_t pending; // started less ended, here. Atomic, changed with the lock
+    intptr_t pending; // started less ended, here
     Node *free;
     Node *batches;
     char padding[128 - 2 * sizeof(uint32_t) - 3 * sizeof(void *)];
@@ -86,11 +86,6 @@ inline void leave(Lane *lane)
     __atomic_store_n(&lane->lock, 0, __ATOMIC_RELEASE);
 }
 
-inline void count(Lane *lane, intptr_t pending)
-{
-    __atomic_store_n(&lane->pending, lane->pending + pending, __ATOMIC_RELAXED);
-}
-
 // False: no memory.
 bool refill(Pool *pool, Lane *lane);
 
@@ -103,7 +98,7 @@ inline Node *get(Pool *pool, Lane *lane)
     Node *const node = lane->free;
     lane->free = node->next_free;
     --lane->count;
-    count(lane, 1);
+    ++lane->pending;
     return node;
 }
 
@@ -124,7 +119,7 @@ inline void put(Lane *lane, Node *node)
     node->next_free = lane->free;
     lane->free = node;
     ++lane->count;
-    count(lane, -1);
+    --lane->pending;
 }
 
 // ---- All of them.
@@ -132,7 +127,7 @@ inline void put(Lane *lane, Node *node)
 // nullptr: there is none.
 Node *node_at(const Pool *pool, uint32_t index);
 
-// Exact while nobody is in a lane.
+// Exact: waits until nobody is in a lane.
 size_t pending_of(const Pool *pool);
 
 // When it returns nobody is in a lane who was when it was called.
