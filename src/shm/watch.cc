@@ -101,6 +101,7 @@ void welcome(lawn_shm_t *shm, uint32_t client)
     if (watch.fifo < 0 &&
         name_fifo(name, shm->path, shm->memory.header->owner, client)) {
         watch.fifo = open_fifo(name);
+        wake_client(shm, client); // it may have slept without
     }
 }
 

@@ -395,9 +395,12 @@ TEST_F(ShmProcess, AClientLearnsThatItsOwnerIsDead)
     ASSERT_EQ(lawn_shm_alloc(client, 0, &timer), LAWN_OK);
     EXPECT_TRUE(lawn_shm_start(client, timer,
                                lawn_shm_time(client) + lawn_time_from_sec(60)));
-    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
     kill(pid, SIGKILL);
-    EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_ERR_NO_ELEM);
+    lawn_status_t told = LAWN_OK; // it may have been woken for something else
+    while (told == LAWN_OK) {
+        told = lawn_shm_wait(client, LAWN_TIME_INFINITY);
+    }
+    EXPECT_EQ(told, LAWN_ERR_NO_ELEM);
     int status = 0;
     waitpid(pid, &status, 0);
     lawn_shm_client_t *other = nullptr;

@@ -408,6 +408,8 @@ TEST_F(Shm, AClientWaits)
     own();
     lawn_shm_client_t *const client = open_client();
     const lawn_shm_timer_t timer = alloc(client);
+    pass();
+    lawn_shm_wait(client, 0); // woken when it was seen
     EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
     lawn_shm_start(client, timer, now_);
     pass();
@@ -421,6 +423,18 @@ TEST_F(Shm, AClientWaits)
     EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_ERR_NO_ELEM);
     EXPECT_FALSE(lawn_shm_start(client, timer, now_));
     EXPECT_FALSE(lawn_shm_stop(client, timer));
+}
+
+// It may have joined just after the owner looked, and started a timer that has
+// expired since; and have gone to sleep, when nobody could wake it yet.
+TEST_F(Shm, AClientIsWokenWhenItIsSeen)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
+    pass();
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_OK);
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
 }
 
 // An hour back, and the timers keep what remained.
