@@ -106,7 +106,8 @@ struct lawn_conn {
  * defaults, in ticks of the engine's clock) and `ops` are copied; `context` is
  * kept. INVALID_PARAM: a NULL engine, ops or conn, backoff below 1 or not
  * finite, an RTO of 0, min above max, keepalive with no probes or no interval.
- * Allocates nothing. */
+ * Zero a connection before its first open: BUSY when it is open. Allocates
+ * nothing. */
 LAWN_API lawn_status_t lawn_conn_open(lawn_engine_t *engine,
                                       const lawn_conn_params_t *params,
                                       const lawn_conn_ops_t *ops,

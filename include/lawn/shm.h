@@ -44,7 +44,9 @@ typedef uint32_t lawn_shm_timer_t;
 /* Called in the owner's pass for a timer that has expired: with the client's
  * cookie, and the deadline that it was started with. Returns when the timer
  * expires next; LAWN_TIME_INFINITY: it is stopped, and its client gets the
- * event. The engine's thread; it may start and stop timers. */
+ * event. While it is being called, a stop of the client's answers false,
+ * although the timer may go on. The engine's thread; it may start and stop
+ * timers. */
 typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
                                              uint64_t cookie,
                                              lawn_time_t deadline,

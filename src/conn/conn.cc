@@ -181,6 +181,9 @@ lawn_status_t lawn_conn_open(lawn_engine_t *engine,
     if (!engine || !ops || !conn || (params && !params_are_valid(*params))) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    if (conn->engine) {
+        return LAWN_ERR_BUSY;
+    }
     void *const context = conn->context;
     *conn = {};
     conn->context = context;

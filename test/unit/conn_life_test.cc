@@ -24,6 +24,21 @@ TEST_F(Conn, AStallIsOneAttemptAndOneProbe)
     EXPECT_EQ(take_log(), "r2@1200");
 }
 
+// Its timers would be in the lawn still, and in nobody's hands.
+TEST_F(Conn, AnOpenOneIsNotOpenedAgain)
+{
+    keep_alive(sec, sec, 3);
+    params_.keepalive_jitter = 0;
+    open();
+    pass_at(start);
+    lawn_conn_on_send(&conn_, now_);
+    EXPECT_EQ(open(&conn_), LAWN_ERR_BUSY);
+    EXPECT_TRUE(lawn_timer_is_active(&conn_.retransmit));
+    EXPECT_EQ(lawn_check(lawn_engine_lawn(engine_)), LAWN_OK);
+    lawn_conn_close(&conn_);
+    EXPECT_EQ(open(&conn_), LAWN_OK);
+}
+
 // A peer is not dead because the program slept through the only
 // retransmission; nor are the peers beyond the budget of that pass.
 TEST_F(Conn, AStallBeyondThePeerTimeoutRetransmitsFirst)
