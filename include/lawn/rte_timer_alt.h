@@ -22,20 +22,17 @@
  * once it has. -1 is for a timer that another thread has at the moment.
  *
  * Not as in DPDK 22.11:
- *   - No process waits for another. There, they share locks, and one that is
- *     killed with a lock stops all of them.
- *   - A process that ends, or is killed, takes its pending timers with it. What
- *     it has left may be reset by others as soon as the process that manages it
- *     has noticed, within a millisecond of its passes; until then -EPERM.
- * There, such timers go on, and one that was being reset can never be used
- * again.
- *   - A pending timer is stopped and reset by the process that has started it:
- *     others get -EPERM, the one that manages it included but for the function
- *     that runs it.
- *   - The process that has allocated the data is the one that manages it.
- * There, any.
+ *   - No process waits for another. DPDK's share locks, and one that is killed
+ *     while it has a lock stops all of them.
+ *   - A process that ends, or is killed, takes its pending timers with it.
+ *     Others may reset them when the process that manages has noticed, within a
+ *     millisecond of its passes, and get -EPERM until then. DPDK's go on, and
+ *     one that was being reset can never be used again.
+ *   - A pending timer is stopped and reset by the process that has started it.
+ *     Others get -EPERM. The function that runs it may do both.
+ *   - The process that has allocated the data manages it. DPDK lets any.
  *   - An lcore has LAWN_RTE_ALT_TIMERS timers pending at a time, of all
- *     processes together; one more gives -ENOSPC.
+ *     processes together. One more gives -ENOSPC.
  *   - Ticks that end beyond 2^63 are never.
  *
  * A process allocates at its first call for an lcore, and opens files in
@@ -69,10 +66,11 @@ LAWN_BEGIN_DECLS
 
 typedef void (*lawn_rte_timer_alt_manage_cb_t)(struct lawn_rte_timer *tim);
 
+/* Data instances, slots that a process keeps for its next timers, and the
+ * longest name of a file. */
 enum {
     LAWN_RTE_ALT_DATAS = 64,
-    LAWN_RTE_ALT_SPARE =
-        64, /* slots that a process keeps for its next timers */
+    LAWN_RTE_ALT_SPARE = 64,
     LAWN_RTE_ALT_PATH = 4096
 };
 
@@ -332,7 +330,7 @@ static inline int lawn_rte_timer_data_dealloc(uint32_t id)
 }
 
 /* Makes timers for the lcores that there are, and tells their number, by which
- * all processes know them. 0, -ENOSPC when there are 64 datas, -ENOMEM, or
+ * all processes know them. 0, -ENOSPC when there are 64 instances, -ENOMEM, or
  * -EIO when the files cannot be made. Not by two threads at once. */
 static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
 {
