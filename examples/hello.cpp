@@ -1,0 +1,23 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The same as hello.c, by lawn.hpp and an engine, which reads the clock.
+
+#include <lawn/lawn.hpp>
+
+#include <chrono>
+#include <cstdio>
+
+int main()
+{
+    using namespace std::chrono_literals;
+    bool is_over = false;
+    const lawn::engine engine = lawn::make_engine();
+    lawn::timer ping([&is_over](lawn_time_t) {
+        std::puts("ping: no answer");
+        is_over = true;
+    });
+    ping.start(engine, 5ms);
+    while (!is_over) {
+        lawn_engine_progress(engine.get());
+    }
+}
