@@ -257,6 +257,19 @@ TEST(LawnInfo, TellsWhatIsAsked)
     EXPECT_FALSE(contains(devices.output, "build\n"));
 }
 
+// What it is built with, as the build says it.
+TEST(LawnInfo, TellsWhatIsBuilt)
+{
+    const char *const has = getenv("LAWN_HAS");
+    ASSERT_NE(has, nullptr);
+    std::string said = run_info({"-b"}).output;
+    said.erase(std::remove(said.begin(), said.end(), ' '), said.end());
+    std::istringstream parts(has);
+    for (std::string part; parts >> part;) {
+        EXPECT_TRUE(contains(said, part.c_str())) << part;
+    }
+}
+
 TEST(LawnInfo, RefusesWhatItDoesNotKnow)
 {
     for (const char *word : {"-x", "--nonsense", "stray", "--clock=tsc", "-"}) {
