@@ -12,6 +12,9 @@ int main()
     using namespace std::chrono_literals;
     bool is_over = false;
     const lawn::engine engine = lawn::make_engine();
+    if (!engine) {
+        return 1;
+    }
     lawn::timer ping([&is_over](lawn_time_t) {
         std::puts("ping: no answer");
         is_over = true;

@@ -92,7 +92,8 @@ typedef struct {
  * With LAWN_TRACE=FILE in the environment, what is done to the timers of the
  * engine's lawn is recorded in FILE, or FILE.1, FILE.2, ... for the next
  * engines of the process, to be replayed by lawn_bench (doc/trace.md). A pass
- * may then write to the file. IO when it cannot be opened. */
+ * may then write to the file. IO when it cannot be opened, and a line on stderr
+ * that says why. */
 LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
                                           lawn_engine_t **engine_p);
 

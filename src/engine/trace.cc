@@ -278,7 +278,11 @@ lawn_status_t open_trace(const lawn_engine_t *engine, Trace **trace_p)
     memset(trace, 0, sizeof(*trace));
     trace->fd = open_file(name);
     if (trace->fd < 0) {
+        // Whoever has set the variable is seldom who sees the status.
+        const int error = errno;
+        fprintf(stderr, "lawn: LAWN_TRACE=%s: %s\n", name, strerror(error));
         release(engine->allocator, trace);
+        errno = error;
         return LAWN_ERR_IO;
     }
     trace->event = on_event;

@@ -224,8 +224,15 @@ TEST_F(Trace, CreateSaysWhenItCannotOpenTheFile)
           std::string(PATH_MAX, 'x'), std::string(PATH_MAX + 1, '/')}) {
         set_trace(name.c_str());
         lawn::trace_count = 0;
+        errno = 0;
+        testing::internal::CaptureStderr();
         EXPECT_EQ(lawn_engine_create(&params_, &engine), LAWN_ERR_IO) << name;
         EXPECT_NE(errno, 0);
+        const std::string said = testing::internal::GetCapturedStderr();
+        const std::string told =
+            "lawn: LAWN_TRACE=" + std::string(getenv("LAWN_TRACE")) + ": ";
+        EXPECT_EQ(said.rfind(told, 0), 0U) << said.substr(0, 200);
+        EXPECT_EQ(said.find('\n'), said.size() - 1) << said.substr(0, 200);
         EXPECT_EQ(engine, nullptr);
         EXPECT_EQ(allocations_.live, live);
     }
