@@ -68,8 +68,8 @@ LAWN_API lawn_status_t lawn_service_create(const lawn_service_params_t *params,
  * written before the timer can expire. BUSY when `max_pending` timers are
  * pending, NO_MEMORY, UNSUPPORTED when the service has been stopped,
  * INVALID_PARAM when `fn` is NULL. Any thread, callbacks included. Takes a lock
- * of its processor's for some instructions, and allocates when more timers are pending than ever
- * before. */
+ * of its processor's for some instructions. Allocates when more timers are
+ * pending than ever before. */
 LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           lawn_time_t ttl,
                                           void (*fn)(void *arg), void *arg,
