@@ -109,7 +109,7 @@ TEST_F(Conn, EveryOpMayCloseAndFree)
     params_.max_retries = 1;
     keep_alive(50 * msec, 400 * msec, 1);
     for (const char victim : std::string("prd")) {
-        lawn_conn_t *const conn = new lawn_conn_t;
+        lawn_conn_t *const conn = new lawn_conn_t();
         ASSERT_EQ(open(conn), LAWN_OK);
         lawn_conn_on_send(conn, now_);
         bool is_freed = false;
