@@ -142,11 +142,16 @@ static inline lawn_rte_lcore_t *lawn_rte_find(uint32_t id)
 }
 
 /* Two lcores may share a processor. */
-static inline void lawn_rte_lock(lawn_rte_lcore_t *lcore)
+static inline void lawn_rte_spin(uint32_t *lock)
 {
-    while (__atomic_exchange_n(&lcore->lock, 1, __ATOMIC_ACQUIRE)) {
+    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
         sched_yield();
     }
+}
+
+static inline void lawn_rte_lock(lawn_rte_lcore_t *lcore)
+{
+    lawn_rte_spin(&lcore->lock);
 }
 
 static inline void lawn_rte_unlock(lawn_rte_lcore_t *lcore)

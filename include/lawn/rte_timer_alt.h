@@ -127,13 +127,6 @@ static inline uint64_t lawn_rte_alt_status(uint32_t state, uint32_t lcore,
  * A process's own.
  */
 
-static inline void lawn_rte_alt_lock(lawn_rte_alt_t *alt)
-{
-    while (__atomic_exchange_n(&alt->lock, 1, __ATOMIC_ACQUIRE)) {
-        sched_yield();
-    }
-}
-
 static inline void lawn_rte_alt_unlock(lawn_rte_alt_t *alt)
 {
     __atomic_store_n(&alt->lock, 0, __ATOMIC_RELEASE);
@@ -182,7 +175,7 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
     if (!alt) {
         return NULL;
     }
-    lawn_rte_alt_lock(alt);
+    lawn_rte_spin(&alt->lock);
     if (LAWN_UNLIKELY(!alt->client) &&
         (!lawn_rte_alt_name(path, id, lcore) ||
          lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client) !=
@@ -301,7 +294,7 @@ static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
 
 static inline void lawn_rte_alt_destroy(lawn_rte_alt_t *alt)
 {
-    lawn_rte_alt_lock(alt);
+    lawn_rte_spin(&alt->lock);
     lawn_rte_alt_leave(alt);
     lawn_shm_destroy(alt->shm);
     lawn_engine_destroy(alt->engine);
@@ -512,7 +505,9 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     ret = -EINVAL;
     alt = lawn_rte_alt_enter(id, lcore);
     if (alt) {
-        ret = lawn_rte_alt_start(alt, tim, config - 2, ticks);
+        ret = lawn_rte_alt_start(
+            alt, tim, config - LAWN_RTE_TIMER_CONFIG + LAWN_RTE_TIMER_PENDING,
+            ticks);
         lawn_rte_alt_unlock(alt);
     }
     if (ret != 0) {
