@@ -51,8 +51,8 @@ struct lawn_service {
     EngineThread thread;
     lawn_service_params_t params;
     Pool pool;
-    size_t admitted; // pending, where there is a limit; atomic
-    bool is_stopped; // atomic
+    size_t admitted;     // pending, where there is a limit; atomic
+    uint32_t is_stopped; // atomic; a word, which every machine exchanges
 };
 
 namespace lawn
@@ -214,7 +214,7 @@ lawn_status_t lawn_service_start(lawn_service_t *service, lawn_time_t ttl,
         add_saturating(lawn_engine_time(service->engine), ttl);
     Lane *const lane = enter(&service->pool);
     const bool is_stopped =
-        __atomic_load_n(&service->is_stopped, __ATOMIC_RELAXED);
+        __atomic_load_n(&service->is_stopped, __ATOMIC_RELAXED) != 0;
     Node *const node = is_stopped ? nullptr : get(&service->pool, lane);
     if (node) {
         node->fn = fn;
@@ -259,7 +259,7 @@ size_t lawn_service_stop(lawn_service_t *service,
                          void (*unprocessed)(void *arg, void *user), void *user)
 {
     if (is_own_thread(service) ||
-        __atomic_exchange_n(&service->is_stopped, true, __ATOMIC_SEQ_CST)) {
+        __atomic_exchange_n(&service->is_stopped, 1, __ATOMIC_SEQ_CST)) {
         return 0;
     }
     pass_through(&service->pool); // who has not seen that
@@ -284,7 +284,7 @@ void lawn_service_destroy(lawn_service_t *service)
         return;
     }
     const bool is_done =
-        service->is_stopped || lawn_service_pending(service) == 0;
+        service->is_stopped != 0 || lawn_service_pending(service) == 0;
 #ifndef NDEBUG
     if (!is_done) {
         report_pending(service);
