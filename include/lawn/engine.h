@@ -45,6 +45,7 @@
 #define LAWN_ENGINE_H
 
 #include <lawn/shared.h>
+#include <lawn/stats.h>
 #include <lawn/timer.h>
 
 LAWN_BEGIN_DECLS
@@ -75,15 +76,28 @@ typedef struct {
     /* A pass this long after the one before is a stall; 0: 10 ms. */
     lawn_time_t stall_threshold;
     lawn_params_t lawn; /* of the engine's lawn */
+    /* Measure how long each poll of a source takes. That reads the clock twice
+     * more for each source in each pass. */
+    bool time_sources;
 } lawn_engine_params_t;
 
+/* Counted since creation, or since lawn_engine_reset_stats(). */
 typedef struct {
     uint64_t passes;
     uint64_t fired;          /* timers */
     uint64_t stalls;         /* passes that came late */
-    lawn_time_t worst_stall; /* ticks between two passes */
+    lawn_time_t worst_stall; /* ticks between two passes, of those */
     uint64_t clock_steps;    /* times that the clock has gone back by > 1 ms */
     lawn_time_t worst_step;  /* ticks, the farthest */
+    uint64_t moved;          /* timers touched that did not fire */
+    uint64_t budget_ends;    /* passes that left over what was due */
+    lawn_time_t worst_pass;  /* ticks between two passes, of all */
+    lawn_time_t worst_late;  /* ticks between a deadline and the pass of it */
+    /* With `time_sources`: the longest poll, in ticks, and what was polled, the
+     * addresses given to lawn_engine_add(). */
+    lawn_time_t worst_poll;
+    uint64_t worst_poll_fn;
+    uint64_t worst_poll_arg;
 } lawn_engine_stats_t;
 
 /* Makes an engine without sources. `params` may be NULL and need not outlive
@@ -161,9 +175,33 @@ LAWN_API bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer);
  * earlier; 0 when a pass has ended at its budget. */
 LAWN_API lawn_time_t lawn_engine_next(const lawn_engine_t *engine);
 
-/* What the engine has counted since it was created. The engine's thread. */
-LAWN_API void lawn_engine_query(const lawn_engine_t *engine,
-                                lawn_engine_stats_t *stats);
+/* What the engine has counted, as of the end of a pass: all of one, but for
+ * `passes` and `worst_late`, which may be of a later one. Timers of shards and
+ * of shared memory that the engine runs as a passenger are not among `fired`.
+ * Any thread while the engine lives; waits for no lock. */
+LAWN_INLINE void lawn_engine_query(const lawn_engine_t *engine,
+                                   lawn_engine_stats_t *stats);
+
+/* The same for programs that know a smaller or a larger structure, of `size`
+ * bytes: what the library does not know is 0. lawn_engine_query() is that, with
+ * the size that the program was compiled with. Any thread. */
+LAWN_API void lawn_engine_query_sized(const lawn_engine_t *engine,
+                                      lawn_engine_stats_t *stats, size_t size);
+
+/* Copies the histogram of how late timers have fired, in ticks: each by the
+ * time of its pass less its deadline. A timer that was started with a deadline
+ * already past is as late as that. Any thread while the engine lives. */
+LAWN_API void lawn_engine_query_lateness(const lawn_engine_t *engine,
+                                         lawn_histogram_t *late);
+
+/* Begins to count anew: the statistics and the histogram are as after creation.
+ * The engine's thread. */
+LAWN_API void lawn_engine_reset_stats(lawn_engine_t *engine);
+
+/* How many timers are due and have not fired: after a pass that has ended at
+ * its budget, those that it has left over; 0 otherwise. Looks at each of them
+ * (lawn_backlog in lawn/stats.h). The engine's thread, between passes. */
+LAWN_API size_t lawn_engine_backlog(const lawn_engine_t *engine);
 
 /*
  * Sleeping. A program that may block waits on lawn_engine_fd() with its own
@@ -200,6 +238,12 @@ LAWN_API int lawn_engine_fd(lawn_engine_t *engine);
  * LAWN_TIME_INFINITY waits for ever). IO as arm. */
 LAWN_API lawn_status_t lawn_engine_wait(lawn_engine_t *engine,
                                         lawn_time_t max_wait);
+
+LAWN_INLINE void lawn_engine_query(const lawn_engine_t *engine,
+                                   lawn_engine_stats_t *stats)
+{
+    lawn_engine_query_sized(engine, stats, sizeof(*stats));
+}
 
 LAWN_END_DECLS
 

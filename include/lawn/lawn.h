@@ -16,6 +16,7 @@
 #include <lawn/service.h>
 #include <lawn/shared.h>
 #include <lawn/shm.h>
+#include <lawn/stats.h>
 #include <lawn/time.h>
 #include <lawn/timer.h>
 

@@ -8,7 +8,7 @@
 
 #include "clock/convert.h"
 #include "engine/trace.h"
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <limits.h>
 
@@ -34,8 +34,10 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
         params->stall_threshold != 0
             ? params->stall_threshold
             : ticks_from(default_stall_msec, 1000, engine->ticks_per_sec);
+    engine->notable_gap = earlier_of(engine->stall_threshold, 1);
     // Nothing comes before the first pass, so it is never late.
-    engine->stall_at = LAWN_TIME_INFINITY;
+    engine->notable_at = LAWN_TIME_INFINITY;
+    engine->times_sources = params->time_sources;
     engine->allocator = params->lawn.allocator;
     engine->epoll_fd = -1;
     engine->timer_fd = -1;
@@ -106,17 +108,6 @@ unsigned poll_box(void *arg)
     return lawn_box_drain(engine->box, engine->now, engine->budget);
 }
 
-void count_stall(lawn_engine_t *engine, lawn_time_t now)
-{
-    // Not `now - engine->now`: after a sleep the gap counts from its end.
-    const lawn_time_t gap = now - (engine->stall_at - engine->stall_threshold);
-    engine->stats.stalls++;
-    engine->stalled_at = now;
-    if (gap > engine->stats.worst_stall) {
-        engine->stats.worst_stall = gap;
-    }
-}
-
 } // namespace
 
 // A little, by which the counters of two processors may differ, is waited for:
@@ -132,8 +123,7 @@ LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *engine, lawn_time_t now)
         // Modulo 2^64, as the sum that the offset is for.
         __atomic_store_n(&engine->offset, engine->offset + step,
                          __ATOMIC_RELAXED);
-        engine->stats.clock_steps++;
-        engine->stats.worst_step = later_of(engine->stats.worst_step, step);
+        note_step(engine, step);
     }
     return engine->now;
 }
@@ -156,6 +146,7 @@ lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
     configure(engine, params);
     lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
     if (status == LAWN_OK) {
+        impl_of(engine->lawn)->late = &engine->late;
         status = open_trace(engine, &engine->trace);
     }
     if (status != LAWN_OK) {
@@ -207,7 +198,11 @@ lawn_status_t lawn_engine_add(lawn_engine_t *engine, lawn_poll_fn_t poll,
             return status;
         }
     }
-    *source = {nullptr, engine->last, poll, arg, fd};
+    *source = {nullptr, engine->last, poll, arg, fd, poll, arg, engine};
+    if (engine->times_sources) {
+        source->poll = poll_timed;
+        source->arg = source;
+    }
     (engine->last ? engine->last->next : engine->first) = source;
     engine->last = source;
     if (source_p) {
@@ -241,14 +236,13 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
         return 0;
     }
     const lawn_time_t now = read_clock(engine);
-    const bool is_late = now >= engine->stall_at;
+    const bool is_late =
+        LAWN_UNLIKELY(now >= engine->notable_at) && note_gap(engine, now);
     engine->in_pass = true;
     __atomic_store_n(&engine->now, now, __ATOMIC_RELAXED);
-    engine->stats.passes++;
-    if (LAWN_UNLIKELY(is_late)) {
-        count_stall(engine, now);
-    }
-    engine->stall_at = add_saturating(now, engine->stall_threshold);
+    __atomic_store_n(&engine->stats.passes, engine->stats.passes + 1,
+                     __ATOMIC_RELAXED);
+    expect_pass(engine, now);
 
     uint64_t work = 0;
     const lawn_source_t *const last = engine->last;
@@ -261,8 +255,10 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     // As of then, even if a source has read the clock since: nothing was polled
     // at that time, and the process may have been stopped in between.
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
-    engine->stats.fired += done.fired;
-    work += done.touched;
+    if (done.touched != 0) {
+        note_work(engine, done, now);
+        work += done.touched;
+    }
     if (LAWN_UNLIKELY(engine->has_rest)) {
         work += do_rest(engine, now);
     }
@@ -319,9 +315,4 @@ bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer)
 lawn_time_t lawn_engine_next(const lawn_engine_t *engine)
 {
     return next_of(engine);
-}
-
-void lawn_engine_query(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
-{
-    *stats = engine->stats;
 }

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
+#include "timer/advance.h"
 #include "timer/observer.h"
 
 #include <lawn/engine.h>
@@ -42,6 +43,10 @@ struct lawn_source {
     lawn_poll_fn_t poll; // NULL: removed
     void *arg;
     int fd;
+    // Where polls are timed: what `poll` calls, `arg` being this source.
+    lawn_poll_fn_t timed_poll;
+    void *timed_arg;
+    lawn_engine_t *engine;
 };
 
 struct lawn_engine {
@@ -49,9 +54,12 @@ struct lawn_engine {
     // `now`, so the latter two are stored atomically.
     lawn_clock_fn_t clock;
     void *clock_arg;
-    lawn_time_t offset;   // by which the clock has gone back
-    lawn_time_t now;      // on the engine's time: the clock and the offset
-    lawn_time_t stall_at; // a pass from here on is late
+    lawn_time_t offset; // by which the clock has gone back
+    lawn_time_t now;    // on the engine's time: the clock and the offset
+    // A pass from `notable_at` on, `notable_gap` after the one before, is a
+    // stall, or the longest gap so far.
+    lawn_time_t notable_at;
+    lawn_time_t notable_gap;
     lawn_time_t stall_threshold;
     lawn_t *lawn;
     lawn_source_t *first;
@@ -62,7 +70,10 @@ struct lawn_engine {
     bool in_pass;
     bool has_removed; // sources to free when all was polled
     bool has_rest;    // those, or passengers
+    bool times_sources;
+    uint32_t sequence; // of changes of `stats`; odd while there is one
     lawn_engine_stats_t stats;
+    lawn_histogram_t late;
 
     lawn_time_t stalled_at; // the latest pass that was late; 0: none
     double ticks_per_sec;
@@ -126,6 +137,24 @@ inline lawn_time_t next_of(const lawn_engine_t *engine)
     }
     return next;
 }
+
+// The next pass is late when it comes later than usual after `time`.
+inline void expect_pass(lawn_engine_t *engine, lawn_time_t time)
+{
+    engine->notable_at = add_saturating(time, engine->notable_gap);
+}
+
+// A pass has come at `notable_at` or later. True: it is a stall.
+bool note_gap(lawn_engine_t *engine, lawn_time_t now);
+
+// A pass at `now` has touched timers.
+void note_work(lawn_engine_t *engine, Work done, lawn_time_t now);
+
+// The clock has gone back by `step`.
+void note_step(lawn_engine_t *engine, lawn_time_t step);
+
+// Polls a source `arg` and measures how long that takes.
+unsigned poll_timed(void *arg);
 
 inline void add_passenger(lawn_engine_t *engine, Passenger *passenger)
 {

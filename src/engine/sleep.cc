@@ -7,8 +7,8 @@
 // run out, and setting it also ends its readability: no pass pays for it, and
 // it is never read.
 //
-// A sleep is no stall. Until the next pass, `stall_at` counts from the time up
-// to which the program may be away: the deadline that was armed, and after
+// A sleep is no stall. Until the next pass, `notable_at` counts from the time
+// up to which the program may be away: the deadline that was armed, and after
 // lawn_engine_wait() its return if that came before. A program that was
 // stopped while it slept is late for that deadline, and so its pass is a
 // stall; one that a source woke before it, and was stopped before its own
@@ -271,7 +271,7 @@ lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
     if (!may_sleep(engine, until)) {
         return LAWN_ERR_BUSY;
     }
-    engine->stall_at = add_saturating(until, engine->stall_threshold);
+    expect_pass(engine, until);
     return LAWN_OK;
 }
 
@@ -385,8 +385,7 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
             return status;
         }
         const lawn_time_t now = read_clock(engine);
-        engine->stall_at =
-            add_saturating(earlier_of(now, until), engine->stall_threshold);
+        expect_pass(engine, earlier_of(now, until));
         if (status == LAWN_OK) {
             return LAWN_OK;
         }

@@ -22,6 +22,8 @@
 #include "timer/observer.h"
 #include "timer/slots.h"
 
+#include <lawn/stats.h>
+
 namespace lawn
 {
 
@@ -55,6 +57,7 @@ struct alignas(64) Lawn : lawn_t {
     // NULL, or asked of each timer that a drain takes out. False: it is a
     // shared one that was stopped, and not handed over.
     bool (*on_drain)(lawn_timer_t *timer);
+    lawn_histogram_t *late; // NULL, or of the timers that fire
     lawn_allocator_t allocator;
     void *memory;                               // what was allocated
     uint64_t occupied;                          // a bit per class

@@ -62,6 +62,9 @@ inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
         return;
     }
     end_run(lawn, timer);
+    if (lawn->late && !is_alarm(timer)) {
+        lawn_histogram_add(lawn->late, pass->now - timer->check);
+    }
     if (LAWN_UNLIKELY(lawn->observer != nullptr) && !is_alarm(timer)) {
         report(lawn, Event::fire, timer, pass->now, 0);
     }

@@ -1,0 +1,94 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Looking at what runs in a lawn, without touching it.
+
+#include "timer/queue.h"
+
+#include <lawn/stats.h>
+
+#include <inttypes.h>
+
+using namespace lawn;
+
+namespace
+{
+
+struct Count {
+    lawn_time_t now;
+    size_t left; // that may be looked at
+    size_t due;
+};
+
+// Where in a list nothing more is due.
+enum class Order {
+    none,
+    by_check,    // a slot
+    by_deadline, // a queue, but for those that are paused
+};
+
+void look(const lawn_link_t *list, Order order, Count *count)
+{
+    for (const lawn_link_t *i = list->next; i != list; i = i->next) {
+        const lawn_timer_t *const timer = timer_of(i);
+        __builtin_prefetch(i->next->next);
+        const bool is_end =
+            (order == Order::by_check && timer->check > count->now) ||
+            (order == Order::by_deadline && timer->deadline > count->now &&
+             !is_paused(timer));
+        if (is_end || count->left == 0) {
+            return;
+        }
+        --count->left;
+        if (is_alarm(timer)) {
+            look(&queue_of(timer)->timers, Order::by_deadline, count);
+        } else {
+            count->due += timer->deadline <= count->now;
+        }
+    }
+}
+
+struct Dump {
+    lawn_time_t now;
+    FILE *stream;
+};
+
+void print(const lawn_timer_t *timer, void *arg)
+{
+    const Dump *const dump = static_cast<const Dump *>(arg);
+    const lawn_time_t deadline = lawn_timer_deadline(timer);
+    fprintf(dump->stream, "timer 0x%" PRIxPTR " callback 0x%" PRIxPTR " ",
+            reinterpret_cast<uintptr_t>(timer),
+            reinterpret_cast<uintptr_t>(timer->expired));
+    if (deadline == LAWN_TIME_INFINITY) {
+        fputs("never\n", dump->stream);
+    } else {
+        const bool is_late = deadline < dump->now;
+        const lawn_time_t left =
+            is_late ? dump->now - deadline : deadline - dump->now;
+        fprintf(dump->stream, "deadline %" PRIu64 " left %s%" PRIu64 "\n",
+                deadline, is_late ? "-" : "", left);
+    }
+}
+
+} // namespace
+
+size_t lawn_backlog(const lawn_t *handle, lawn_time_t now, size_t max_looks)
+{
+    const Lawn *const lawn = impl_of(handle);
+    Count count = {earlier_of(now, never - 1),
+                   max_looks != 0 ? max_looks : SIZE_MAX, 0};
+    look(&lawn->due, Order::none, &count);
+    for (unsigned c = 0; c < class_count; ++c) {
+        for (uint64_t bits = lawn->filled[c]; bits != 0; bits &= bits - 1) {
+            look(&lawn->slots[c][lowest_bit(bits)], Order::by_check, &count);
+        }
+    }
+    return count.due;
+}
+
+lawn_status_t lawn_dump(const lawn_t *lawn, lawn_time_t now, FILE *stream)
+{
+    Dump dump = {now, stream};
+    lawn_for_each(lawn, print, &dump);
+    return ferror(stream) != 0 ? LAWN_ERR_IO : LAWN_OK;
+}

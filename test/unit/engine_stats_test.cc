@@ -1,0 +1,231 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What an engine counts (lawn/engine.h), on virtual time, and who may read it.
+
+#include "engine_fixture.h"
+
+#include <lawn/queue.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+using namespace lawn_test;
+
+namespace
+{
+
+class EngineStats : public Engine
+{
+protected:
+    lawn_histogram_t lateness() const
+    {
+        lawn_histogram_t late;
+        lawn_engine_query_lateness(engine_, &late);
+        return late;
+    }
+
+    void start_timers(unsigned count, lawn_time_t ttl)
+    {
+        for (unsigned i = 0; i < count; ++i) {
+            start_timer(ttl);
+        }
+    }
+};
+
+// 9 ms are no stall, and yet 10,000 timers at 64 a pass wait for 1.4 s.
+TEST_F(EngineStats, SlowPassesAreSeenInTheLateness)
+{
+    constexpr unsigned count = 10'000;
+    constexpr unsigned passes = (count + 63) / 64;
+    constexpr lawn_time_t step = 9 * msec;
+    pass();
+    start_timers(count, step);
+    for (unsigned i = 0; i < passes; ++i) {
+        EXPECT_EQ(lawn_engine_backlog(engine_),
+                  i == 0 ? 0 : count - 64 * i); // those left by the pass before
+        pass_at(now_ + step);
+        EXPECT_EQ(stats().fired, std::min(count, 64 * (i + 1)));
+        EXPECT_EQ(stats().worst_late, i * step);
+        EXPECT_EQ(stats().budget_ends, std::min(i + 1, passes - 1));
+    }
+    EXPECT_EQ(lawn_engine_backlog(engine_), 0U);
+    EXPECT_EQ(stats().stalls, 0U);
+    EXPECT_EQ(stats().worst_stall, 0U);
+    EXPECT_EQ(stats().worst_pass, step);
+    EXPECT_EQ(stats().moved, 0U);
+    const lawn_histogram_t late = lateness();
+    EXPECT_EQ(lawn_histogram_count(&late), count);
+    EXPECT_EQ(late.max, (passes - 1) * step);
+    const lawn_time_t median = lawn_histogram_quantile(&late, 0.5);
+    EXPECT_GE(median, passes / 2 * step);
+    EXPECT_LE(median, passes / 2 * step * 9 / 8);
+}
+
+TEST_F(EngineStats, ABudgetThatIsJustEnoughLeavesNothing)
+{
+    pass();
+    start_timers(64, 1);
+    pass_at(now_ + 1);
+    EXPECT_EQ(stats().fired, 64U);
+    EXPECT_EQ(stats().budget_ends, 0U);
+}
+
+TEST_F(EngineStats, WhatIsMovedIsNotFired)
+{
+    pass();
+    start_timer(sec);
+    lawn_engine_start(engine_, &timers_[0].timer, 2 * sec); // lazily
+    pass_at(start + sec);
+    EXPECT_EQ(stats().moved, 1U);
+    EXPECT_EQ(stats().fired, 0U);
+    EXPECT_EQ(lateness().max, 0U);
+}
+
+TEST_F(EngineStats, TheLongestPassIsKept)
+{
+    pass_at(start + sec); // no pass before it
+    EXPECT_EQ(stats().worst_pass, 0U);
+    pass();
+    EXPECT_EQ(stats().worst_pass, 0U);
+    pass_at(now_ + 5);
+    EXPECT_EQ(stats().worst_pass, 5U);
+    pass_at(now_ + 3);
+    EXPECT_EQ(stats().worst_pass, 5U);
+    pass_at(now_ + 6);
+    EXPECT_EQ(stats().worst_pass, 6U);
+    pass_at(now_ + 20 * msec); // a stall as well
+    EXPECT_EQ(stats().worst_pass, 20 * msec);
+    EXPECT_EQ(stats().worst_stall, 20 * msec);
+    pass_at(now_ + 10 * msec);
+    EXPECT_EQ(stats().stalls, 2U);
+    EXPECT_EQ(stats().worst_pass, 20 * msec);
+}
+
+TEST_F(EngineStats, ADeadlineThatWasPastIsLate)
+{
+    lawn_timer_t timer = {};
+    pass();
+    lawn_timer_start_at(lawn_engine_lawn(engine_), &timer, now_, now_ - msec);
+    pass_at(now_ + 2);
+    EXPECT_EQ(stats().worst_late, msec + 2);
+}
+
+TEST_F(EngineStats, AQueuesAlarmIsNoTimer)
+{
+    lawn_queue_t *queue = nullptr;
+    lawn_timer_t timers[3] = {};
+    ASSERT_EQ(lawn_queue_create(lawn_engine_lawn(engine_), msec, &queue),
+              LAWN_OK);
+    pass();
+    for (lawn_timer_t &timer : timers) {
+        lawn_queue_start(queue, &timer, now_);
+    }
+    pass_at(now_ + 3 * msec);
+    const lawn_histogram_t late = lateness();
+    EXPECT_EQ(lawn_histogram_count(&late), 3U);
+    EXPECT_EQ(late.buckets[lawn_histogram_bucket(2 * msec)], 3U);
+    EXPECT_EQ(stats().fired, 3U);
+}
+
+TEST_F(EngineStats, SourcesAreTimedWhereThatIsAskedFor)
+{
+    params_.time_sources = true;
+    create();
+    lawn_source_t *second = nullptr;
+    const auto poll = [this](lawn_time_t ticks) {
+        now_ += ticks;
+        return 0U;
+    };
+    add([&] { return poll(3); });
+    second = add([&] {
+        if (second) {
+            lawn_engine_remove(engine_, second); // and is timed nevertheless
+        }
+        second = nullptr;
+        return poll(7);
+    });
+    add([&] { return poll(5); });
+    pass();
+    EXPECT_EQ(stats().worst_poll, 7U);
+    EXPECT_EQ(stats().worst_poll_fn, reinterpret_cast<uintptr_t>(&call));
+    EXPECT_EQ(stats().worst_poll_arg,
+              reinterpret_cast<uintptr_t>(&functions_[1]));
+    lawn_engine_reset_stats(engine_);
+    pass();
+    EXPECT_EQ(stats().worst_poll, 5U);
+    EXPECT_EQ(stats().worst_poll_arg,
+              reinterpret_cast<uintptr_t>(&functions_[2]));
+}
+
+TEST_F(EngineStats, ResetBeginsAnew)
+{
+    pass();
+    start_timers(2, 1);
+    pass_at(now_ + sec);
+    lawn_engine_reset_stats(engine_);
+    const lawn_engine_stats_t none = {};
+    const lawn_engine_stats_t reset = stats();
+    EXPECT_EQ(memcmp(&reset, &none, sizeof(none)), 0);
+    const lawn_histogram_t late = lateness();
+    EXPECT_EQ(lawn_histogram_count(&late), 0U);
+    EXPECT_EQ(late.max, 0U);
+    pass_at(now_ + 2); // is the longest again
+    EXPECT_EQ(stats().worst_pass, 2U);
+    EXPECT_EQ(stats().passes, 1U);
+}
+
+// The structure of an older program is a part of today's, that of a newer one
+// more than it.
+TEST_F(EngineStats, QueryFillsWhatTheProgramKnows)
+{
+    pass();
+    start_timer(1);
+    pass_at(now_ + 1);
+    struct {
+        lawn_engine_stats_t known;
+        uint64_t later;
+    } larger;
+    memset(&larger, 0xa5, sizeof(larger));
+    lawn_engine_query_sized(engine_, &larger.known, 2 * sizeof(uint64_t));
+    EXPECT_EQ(larger.known.passes, 2U);
+    EXPECT_EQ(larger.known.fired, 1U);
+    EXPECT_EQ(larger.known.stalls, 0xa5a5a5a5a5a5a5a5U);
+    lawn_engine_query_sized(engine_, &larger.known, sizeof(larger));
+    EXPECT_EQ(larger.known.worst_pass, 1U);
+    EXPECT_EQ(larger.later, 0U);
+}
+
+// Every pass fires one timer and leaves some: who reads meanwhile sees the one
+// with the other.
+TEST_F(EngineStats, OtherThreadsReadWhatOnePassHasCounted)
+{
+    params_.budget = 1;
+    create();
+    pass();
+    start_timers(3, 0);
+    then_ = [this] {
+        lawn_engine_start(engine_, &timers_[stats().fired % 3].timer, 0);
+    };
+    std::atomic<bool> is_over = false;
+    std::thread reader([&] {
+        uint64_t before = 0;
+        for (unsigned i = 0; i < 20'000; ++i) {
+            const lawn_engine_stats_t seen = stats();
+            EXPECT_EQ(seen.fired, seen.budget_ends);
+            EXPECT_GE(seen.fired, before);
+            before = seen.fired;
+            lateness();
+        }
+        is_over = true;
+    });
+    while (!is_over) {
+        log_.clear();
+        lawn_engine_progress(engine_);
+    }
+    reader.join();
+    EXPECT_EQ(stats().fired, stats().budget_ends);
+}
+
+} // namespace
