@@ -79,6 +79,13 @@ typedef struct {
     /* Measure how long each poll of a source takes. That reads the clock twice
      * more for each source in each pass. */
     bool time_sources;
+    /* Not NULL: a statistics page of this name (its first 63 bytes), for
+     * lawn_top to show. Without, there is one where LAWN_STATS=NAME is in the
+     * environment. It is a file in /dev/shm that the user alone may read, and
+     * that lawn_engine_destroy() removes; every 10 ms, and before it sleeps,
+     * the engine copies there what it counts. IO, and a line on stderr that
+     * says why, when there can be none. */
+    const char *stats_name;
 } lawn_engine_params_t;
 
 /* Counted since creation, or since lawn_engine_reset_stats(). */
@@ -202,6 +209,17 @@ LAWN_API void lawn_engine_reset_stats(lawn_engine_t *engine);
  * its budget, those that it has left over; 0 otherwise. Looks at each of them
  * (lawn_backlog in lawn/stats.h). The engine's thread, between passes. */
 LAWN_API size_t lawn_engine_backlog(const lawn_engine_t *engine);
+
+/* Records from now on what is done to the timers of the engine's lawn in the
+ * file `path`, which it replaces, as LAWN_TRACE does from the beginning
+ * (doc/trace.md). A timer that runs already has a start there, of what remains
+ * of it. Ends a recording under way first, and does only that when `path` is
+ * NULL. Allocates, and takes time for every timer that runs; each call to a
+ * timer takes some tens of nanoseconds more until it ends. NO_MEMORY; IO, with
+ * errno, when the file cannot be opened or another process records to it;
+ * INVALID_PARAM from inside an advance or a drain. The engine's thread. */
+LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
+                                         const char *path);
 
 /*
  * Sleeping. A program that may block waits on lawn_engine_fd() with its own

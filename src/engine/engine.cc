@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include "clock/convert.h"
+#include "engine/page.h"
 #include "engine/trace.h"
 #include "timer/lawn_impl.h"
 
@@ -147,10 +148,14 @@ lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
     lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
     if (status == LAWN_OK) {
         impl_of(engine->lawn)->late = &engine->late;
-        status = open_trace(engine, &engine->trace);
+        status = open_trace(engine);
+    }
+    if (status == LAWN_OK) {
+        status = open_page(engine, params->stats_name);
     }
     if (status != LAWN_OK) {
         lawn_destroy(engine->lawn);
+        close_trace(engine);
         release(allocator, engine);
         return status;
     }
@@ -163,14 +168,19 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (!engine) {
         return;
     }
-    LAWN_ASSERT(!is_inside(engine) && !engine->passengers);
-    if (is_inside(engine) || engine->passengers) {
+    LAWN_ASSERT(!is_inside(engine));
+    if (is_inside(engine)) {
         return;
+    }
+    close_page(engine);
+    LAWN_ASSERT(!engine->passengers);
+    if (engine->passengers) {
+        return; // it is a worker
     }
     lawn_box_destroy(engine->box);
     close_sleep(engine);
     lawn_destroy(engine->lawn);
-    close_trace(engine, engine->trace);
+    close_trace(engine);
     const lawn_allocator_t allocator = engine->allocator;
     for (lawn_source_t *source = engine->first; source;) {
         lawn_source_t *const next = source->next;

@@ -17,6 +17,7 @@
 namespace lawn
 {
 
+struct Page;
 struct Trace;
 
 // Who has a say in an engine's passes and sleep: a worker of a group, the owner
@@ -81,6 +82,7 @@ struct lawn_engine {
     lawn_time_t msec; // likewise
     lawn_allocator_t allocator;
     lawn::Trace *trace; // or nullptr
+    lawn::Page *page;   // likewise
 
     // Sleeping; -1 until something needs it. wake() reads some of it, so that
     // is stored atomically.

@@ -228,10 +228,31 @@ void on_event(Observer *observer, Event event, const lawn_timer_t *timer,
     }
 }
 
+// A lock of the process's, gone when it is, and not inherited. False, with
+// errno, when another process has it; a file that cannot be locked needs none.
+bool take_file(int fd)
+{
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (fcntl(fd, F_SETLK, &lock) != 0 &&
+        (errno == EACCES || errno == EAGAIN)) {
+        return false;
+    }
+    // Not emptied before, for it may have been another's.
+    [[maybe_unused]] const int ignored = ftruncate(fd, 0);
+    return true;
+}
+
+int open_to_write(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+}
+
 // Opens the first of `name`, name.1, name.2, ... that is neither another
 // engine's of this process nor being written by another process. -1, with
 // errno, when it cannot be opened.
-int open_file(const char *name)
+int open_first(const char *name)
 {
     for (;;) {
         char path[PATH_MAX];
@@ -243,33 +264,41 @@ int open_file(const char *name)
             errno = ENAMETOOLONG;
             return -1;
         }
-        const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (fd < 0) {
-            return -1;
-        }
-        // A lock of the process's, gone when it is, and not inherited.
-        struct flock lock = {};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        if (fcntl(fd, F_SETLK, &lock) == 0 ||
-            (errno != EACCES && errno != EAGAIN)) {
-            // Not emptied before, for it may have been another's.
-            [[maybe_unused]] const int ignored = ftruncate(fd, 0);
+        const int fd = open_to_write(path);
+        if (fd < 0 || take_file(fd)) {
             return fd;
         }
         close(fd);
     }
 }
 
-} // namespace
-
-lawn_status_t open_trace(const lawn_engine_t *engine, Trace **trace_p)
+int open_this(const char *path)
 {
-    *trace_p = nullptr;
-    const char *const name = secure_getenv("LAWN_TRACE");
-    if (!name || *name == '\0') {
-        return LAWN_OK;
+    const int fd = open_to_write(path);
+    if (fd >= 0 && !take_file(fd)) {
+        const int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
     }
+    return fd;
+}
+
+// What runs already is in the trace with what remains of it.
+void record_running(const lawn_timer_t *timer, void *arg)
+{
+    Trace *const trace = static_cast<Trace *>(arg);
+    const lawn_time_t deadline = lawn_timer_deadline(timer);
+    on_event(trace, Event::start, timer, trace->last,
+             deadline == LAWN_TIME_INFINITY
+                 ? deadline
+                 : later_of(deadline, trace->last) - trace->last);
+}
+
+// Records to what `open_file` opens of `name`.
+lawn_status_t begin(lawn_engine_t *engine, const char *name,
+                    int (*open_file)(const char *name))
+{
     Trace *const trace =
         static_cast<Trace *>(allocate(engine->allocator, sizeof(Trace)));
     if (!trace) {
@@ -278,9 +307,7 @@ lawn_status_t open_trace(const lawn_engine_t *engine, Trace **trace_p)
     memset(trace, 0, sizeof(*trace));
     trace->fd = open_file(name);
     if (trace->fd < 0) {
-        // Whoever has set the variable is seldom who sees the status.
         const int error = errno;
-        fprintf(stderr, "lawn: LAWN_TRACE=%s: %s\n", name, strerror(error));
         release(engine->allocator, trace);
         errno = error;
         return LAWN_ERR_IO;
@@ -293,13 +320,33 @@ lawn_status_t open_trace(const lawn_engine_t *engine, Trace **trace_p)
                  "lawn-trace 1 ticks_per_sec %.17g budget %u\n",
                  engine->ticks_per_sec, engine->budget));
     flush(trace);
-    observe(engine->lawn, trace);
-    *trace_p = trace;
+    engine->trace = trace;
     return LAWN_OK;
 }
 
-void close_trace(const lawn_engine_t *engine, Trace *trace)
+} // namespace
+
+lawn_status_t open_trace(lawn_engine_t *engine)
 {
+    const char *const name = secure_getenv("LAWN_TRACE");
+    if (!name || *name == '\0') {
+        return LAWN_OK;
+    }
+    const lawn_status_t status = begin(engine, name, open_first);
+    if (status == LAWN_OK) {
+        observe(engine->lawn, engine->trace);
+    } else if (status == LAWN_ERR_IO) {
+        // Whoever has set the variable is seldom who sees the status.
+        const int error = errno;
+        fprintf(stderr, "lawn: LAWN_TRACE=%s: %s\n", name, strerror(error));
+        errno = error;
+    }
+    return status;
+}
+
+void close_trace(lawn_engine_t *engine)
+{
+    Trace *const trace = engine->trace;
     if (!trace) {
         return;
     }
@@ -311,6 +358,31 @@ void close_trace(const lawn_engine_t *engine, Trace *trace)
         end(trace);
     }
     release(engine->allocator, trace);
+    engine->trace = nullptr;
 }
 
 } // namespace lawn
+
+using namespace lawn;
+
+lawn_status_t lawn_engine_trace(lawn_engine_t *engine, const char *path)
+{
+    if (!engine || is_busy(engine->lawn)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    observe(engine->lawn, nullptr);
+    close_trace(engine);
+    if (!path) {
+        return LAWN_OK;
+    }
+    const lawn_status_t status = begin(engine, path, open_this);
+    if (status == LAWN_OK) {
+        Trace *const trace = engine->trace;
+        trace->has_begun = true;
+        trace->last = lawn_now(engine->lawn);
+        trace->flushed = trace->last;
+        lawn_for_each(engine->lawn, record_running, trace);
+        observe(engine->lawn, trace);
+    }
+    return status;
+}

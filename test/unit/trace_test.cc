@@ -9,6 +9,9 @@
 
 #include <lawn/keyed.h>
 
+#include <algorithm>
+#include <cerrno>
+
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -258,6 +261,49 @@ void run_much(lawn_engine_t *engine)
         lawn_engine_progress(engine);
     }
     lawn_engine_stop(engine, &timer);
+}
+
+TEST_F(Trace, BeginsAndEndsWhileTimersRun)
+{
+    start_timer(500);
+    start_timer(LAWN_TIME_INFINITY);
+    pass_at(start + 100);
+    const std::string path = path_of("trace");
+    ASSERT_EQ(lawn_engine_trace(engine_, path.c_str()), LAWN_OK);
+    pass_at(start + 500);
+    ASSERT_EQ(lawn_engine_trace(engine_, nullptr), LAWN_OK);
+    start_timer(7); // not recorded any more
+    EXPECT_EQ(pass_at(now_ + 7), "t");
+    const std::string trace = text("trace");
+    EXPECT_NE(trace.find("\n400 poll 1\n0 fire "), std::string::npos);
+    EXPECT_NE(trace.find(" 400\n"), std::string::npos);
+    EXPECT_NE(trace.find(" inf\n"), std::string::npos);
+    EXPECT_EQ(std::count(trace.begin(), trace.end(), '\n'), 5);
+    EXPECT_EQ(lawn_check(lawn_engine_lawn(engine_)), LAWN_OK);
+}
+
+TEST_F(Trace, AnotherOneEndsTheFirst)
+{
+    record();
+    start_timer(500);
+    ASSERT_EQ(lawn_engine_trace(engine_, path_of("second").c_str()), LAWN_OK);
+    lawn_engine_stop(engine_, &timers_[0].timer);
+    EXPECT_EQ(lawn_engine_trace(engine_, directory_.c_str()), LAWN_ERR_IO);
+    EXPECT_EQ(errno, EISDIR);
+    start_timer(1);
+    EXPECT_EQ(named(text("trace")), header + "0 start A 500\n");
+    EXPECT_EQ(named(text("second")), header + "0 start A 500\n0 stop A\n");
+}
+
+TEST_F(Trace, DoesNotBeginInACallback)
+{
+    start_timer(1);
+    then_ = [this] {
+        EXPECT_EQ(lawn_engine_trace(engine_, path_of("trace").c_str()),
+                  LAWN_ERR_INVALID_PARAM);
+    };
+    EXPECT_EQ(pass_at(start + 1), "t");
+    EXPECT_EQ(lawn_engine_trace(nullptr, nullptr), LAWN_ERR_INVALID_PARAM);
 }
 
 TEST_F(Trace, AllocatesNothing)

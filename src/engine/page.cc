@@ -1,0 +1,244 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The page is written at the end of a pass, when the one before is some
+// milliseconds old, and before the engine sleeps. A child of a fork has the
+// parent's page in its memory, and leaves it alone.
+
+#include "engine/page.h"
+
+#include "clock/convert.h"
+#include "engine/engine.h"
+#include "engine/page_layout.h"
+#include "engine/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace lawn
+{
+
+struct Page {
+    Passenger passenger;
+    lawn_engine_t *engine;
+    lawn_page_t *shared;
+    lawn_time_t interval;
+    lawn_time_t written; // when
+    pid_t owner;
+    uint32_t backlog_seen;
+    uint64_t backlog;
+    char path[64];
+};
+
+namespace
+{
+
+constexpr double interval_msec = 10;
+
+uint64_t monotonic()
+{
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<uint64_t>(now.tv_nsec);
+}
+
+void publish(Page *page, lawn_time_t now, bool is_asleep)
+{
+    const lawn_engine_t *const engine = page->engine;
+    lawn_page_state_t state = {};
+    state.now = now;
+    state.written = monotonic();
+    state.running = lawn_count(engine->lawn);
+    state.backlog = page->backlog;
+    state.asleep = is_asleep;
+    lawn_engine_query(engine, &state.stats);
+    lawn_engine_query_lateness(engine, &state.late);
+
+    static_assert(sizeof(state) % sizeof(uint64_t) == 0, "words");
+    const uint64_t *const from = reinterpret_cast<const uint64_t *>(&state);
+    uint64_t *const to = reinterpret_cast<uint64_t *>(&page->shared->state);
+    uint32_t *const sequence = &page->shared->sequence;
+    __atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < sizeof(state) / sizeof(uint64_t); ++i) {
+        __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
+    page->written = now;
+}
+
+// A reader may write anything to the page, so its path is copied and ended.
+void answer_trace(Page *page, uint32_t asked)
+{
+    lawn_page_t *const shared = page->shared;
+    char path[sizeof(shared->trace_path)];
+    memcpy(path, shared->trace_path, sizeof(path));
+    path[sizeof(path) - 1] = '\0';
+    const lawn_status_t status =
+        lawn_engine_trace(page->engine, *path != '\0' ? path : nullptr);
+    shared->trace_errno = status == LAWN_ERR_IO ? errno : 0;
+    shared->trace_status = status;
+    __atomic_store_n(&shared->trace_answered, asked, __ATOMIC_RELEASE);
+}
+
+void answer(Page *page, lawn_time_t now)
+{
+    lawn_page_t *const shared = page->shared;
+    const uint32_t backlog =
+        __atomic_load_n(&shared->backlog_asked, __ATOMIC_RELAXED);
+    if (backlog != page->backlog_seen) {
+        page->backlog_seen = backlog;
+        page->backlog = lawn_backlog(page->engine->lawn, now, LAWN_PAGE_LOOKS);
+    }
+    const uint32_t trace =
+        __atomic_load_n(&shared->trace_asked, __ATOMIC_ACQUIRE);
+    if (trace != shared->trace_answered) {
+        answer_trace(page, trace);
+    }
+}
+
+unsigned pass(void *arg, lawn_time_t now, unsigned)
+{
+    Page *const page = static_cast<Page *>(arg);
+    if (LAWN_UNLIKELY(now - page->written >= page->interval)) {
+        page->written = now;
+        if (getpid() == page->owner) {
+            answer(page, now);
+            publish(page, now, false);
+        }
+    }
+    return 0;
+}
+
+lawn_time_t next(void *)
+{
+    return LAWN_TIME_INFINITY;
+}
+
+bool before_sleep(void *arg, lawn_time_t)
+{
+    Page *const page = static_cast<Page *>(arg);
+    if (getpid() == page->owner) {
+        publish(page, page->engine->now, true);
+        page->written -= page->interval; // the next pass tells that it is up
+    }
+    return true;
+}
+
+// A number that no file has, so that the page of a dead process with the same
+// pid is left to who looks for it.
+int create_file(Page *page)
+{
+    static unsigned count;
+    int fd;
+    do {
+        const unsigned number = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+        snprintf(page->path, sizeof(page->path),
+                 LAWN_PAGE_DIRECTORY "/" LAWN_PAGE_PREFIX "%d.%u",
+                 static_cast<int>(page->owner), number);
+        fd = open(page->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } while (fd < 0 && errno == EEXIST);
+    return fd;
+}
+
+lawn_page_t *map_file(int fd)
+{
+    // All of it is there: a full file system is told of here, and not by a
+    // signal when it is written to.
+    const int error = posix_fallocate(fd, 0, sizeof(lawn_page_t));
+    if (error != 0) {
+        errno = error;
+        return nullptr;
+    }
+    void *const memory = mmap(nullptr, sizeof(lawn_page_t),
+                              PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory != MAP_FAILED ? static_cast<lawn_page_t *>(memory) : nullptr;
+}
+
+bool make_file(Page *page)
+{
+    page->owner = getpid();
+    const int fd = create_file(page);
+    if (fd < 0) {
+        return false;
+    }
+    page->shared = map_file(fd);
+    const int error = errno;
+    close(fd);
+    if (!page->shared) {
+        unlink(page->path);
+    }
+    errno = error;
+    return page->shared != nullptr;
+}
+
+void introduce(const Page *page, const char *name)
+{
+    const lawn_engine_t *const engine = page->engine;
+    lawn_page_t *const shared = page->shared;
+    shared->size = sizeof(*shared);
+    lawn_page_owner_t *const owner = &shared->owner;
+    owner->pid = page->owner;
+    owner->ticks_per_sec = engine->ticks_per_sec;
+    owner->budget = engine->budget;
+    owner->stall_threshold = engine->stall_threshold;
+    snprintf(owner->name, sizeof(owner->name), "%s", name);
+    __atomic_store_n(&shared->magic, LAWN_PAGE_MAGIC, __ATOMIC_RELEASE);
+}
+
+} // namespace
+
+lawn_status_t open_page(lawn_engine_t *engine, const char *name)
+{
+    const char *const asked = secure_getenv("LAWN_STATS");
+    if (!name) {
+        name = asked && *asked != '\0' ? asked : nullptr;
+    }
+    if (!name) {
+        return LAWN_OK;
+    }
+    Page *const page =
+        static_cast<Page *>(allocate(engine->allocator, sizeof(Page)));
+    if (!page) {
+        return LAWN_ERR_NO_MEMORY;
+    }
+    *page = {};
+    page->engine = engine;
+    page->interval = ticks_from(interval_msec, 1000, engine->ticks_per_sec);
+    if (!make_file(page)) {
+        const int error = errno;
+        fprintf(stderr, "lawn: statistics page %s: %s\n", page->path,
+                strerror(error));
+        release(engine->allocator, page);
+        errno = error;
+        return LAWN_ERR_IO;
+    }
+    page->passenger = {pass, next, before_sleep, page, nullptr};
+    engine->page = page;
+    publish(page, engine->now, false);
+    introduce(page, name);
+    add_passenger(engine, &page->passenger);
+    return LAWN_OK;
+}
+
+void close_page(lawn_engine_t *engine)
+{
+    Page *const page = engine->page;
+    if (page) {
+        remove_passenger(engine, &page->passenger);
+        if (getpid() == page->owner) {
+            unlink(page->path);
+        }
+        munmap(page->shared, sizeof(*page->shared));
+        release(engine->allocator, page);
+        engine->page = nullptr;
+    }
+}
+
+} // namespace lawn

@@ -1,0 +1,175 @@
+/* Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0 */
+#include "pages.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int is_page(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, LAWN_PAGE_PREFIX, strlen(LAWN_PAGE_PREFIX)) ==
+           0;
+}
+
+/* Whether the process has the page in its memory. */
+static bool is_in_use(const char *path, int64_t pid)
+{
+    char name[64];
+    char line[4096];
+    bool found = false;
+    snprintf(name, sizeof(name), "/proc/%lld/maps", (long long)pid);
+    FILE *maps = fopen(name, "re");
+    if (!maps) {
+        return errno != ENOENT; /* not to be told */
+    }
+    while (!found && fgets(line, sizeof(line), maps)) {
+        const char *at = strstr(line, path);
+        found = at && at[strlen(path)] == '\n';
+    }
+    fclose(maps);
+    return found;
+}
+
+static lawn_page_t *map_page(const char *path)
+{
+    struct stat status;
+    void *memory = MAP_FAILED;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) {
+        if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+            status.st_size == (off_t)sizeof(lawn_page_t)) {
+            memory = mmap(NULL, sizeof(lawn_page_t), PROT_READ | PROT_WRITE,
+                          MAP_SHARED, fd, 0);
+        }
+        close(fd);
+    }
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+/* NULL: none that can be read, is of this version, and is in use. */
+static lawn_page_t *open_page(const char *path, int64_t pid)
+{
+    lawn_page_t *shared = map_page(path);
+    if (!shared) {
+        return NULL;
+    }
+    bool is_good =
+        __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) == LAWN_PAGE_MAGIC &&
+        shared->size == sizeof(lawn_page_t);
+    if (is_good && !is_in_use(path, shared->owner.pid)) {
+        unlink(path);
+        is_good = false;
+    }
+    if (!is_good || (pid != 0 && shared->owner.pid != pid)) {
+        munmap(shared, sizeof(lawn_page_t));
+        return NULL;
+    }
+    return shared;
+}
+
+bool pages_open(pages_t *pages, int64_t pid)
+{
+    struct dirent **names;
+    pages->count = 0;
+    int count = scandir(LAWN_PAGE_DIRECTORY, &names, is_page, versionsort);
+    if (count < 0) {
+        return false;
+    }
+    pages->pages = calloc((size_t)count + 1, sizeof(page_t));
+    for (int i = 0; i < count; ++i) {
+        if (pages->pages) {
+            page_t *page = &pages->pages[pages->count];
+            snprintf(page->path, sizeof(page->path), "%s/%s",
+                     LAWN_PAGE_DIRECTORY, names[i]->d_name);
+            page->shared = open_page(page->path, pid);
+            pages->count += page->shared != NULL;
+        }
+        free(names[i]);
+    }
+    free(names);
+    return pages->pages != NULL;
+}
+
+void pages_close(pages_t *pages)
+{
+    for (size_t i = 0; i < pages->count; ++i) {
+        munmap(pages->pages[i].shared, sizeof(lawn_page_t));
+    }
+    free(pages->pages);
+    pages->pages = NULL;
+    pages->count = 0;
+}
+
+static bool read_page(page_t *page)
+{
+    const lawn_page_t *shared = page->shared;
+    const uint64_t *from = (const uint64_t *)&shared->state;
+    uint64_t *to = (uint64_t *)&page->state;
+    uint32_t before = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < sizeof(page->state) / sizeof(uint64_t); ++i) {
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    }
+    return before % 2 == 0 &&
+           before == __atomic_load_n(&shared->sequence, __ATOMIC_RELAXED);
+}
+
+void pages_read(pages_t *pages)
+{
+    for (size_t i = 0; i < pages->count; ++i) {
+        /* One that was killed as it wrote never ends. */
+        for (int tries = 0; tries < 1000 && !read_page(&pages->pages[i]);) {
+            ++tries;
+        }
+    }
+}
+
+void pages_ask_backlog(pages_t *pages)
+{
+    for (size_t i = 0; i < pages->count; ++i) {
+        __atomic_fetch_add(&pages->pages[i].shared->backlog_asked, 1,
+                           __ATOMIC_RELAXED);
+    }
+}
+
+lawn_status_t page_trace(page_t *page, const char *path)
+{
+    lawn_page_t *shared = page->shared;
+    if (strlen(path) >= sizeof(shared->trace_path)) {
+        errno = ENAMETOOLONG;
+        return LAWN_ERR_IO;
+    }
+    strcpy(shared->trace_path, path);
+    const uint32_t asked =
+        __atomic_add_fetch(&shared->trace_asked, 1, __ATOMIC_RELEASE);
+    for (int tries = 0; tries < 200; ++tries) {
+        if (__atomic_load_n(&shared->trace_answered, __ATOMIC_ACQUIRE) ==
+            asked) {
+            errno = shared->trace_errno;
+            return (lawn_status_t)shared->trace_status;
+        }
+        sleep_msec(10);
+    }
+    return LAWN_ERR_TIMED_OUT;
+}
+
+uint64_t page_age(const page_t *page)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const uint64_t now =
+        (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
+    return now > page->state.written ? now - page->state.written : 0;
+}
+
+void sleep_msec(long msec)
+{
+    const struct timespec time = {msec / 1000, msec % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}

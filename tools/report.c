@@ -1,0 +1,310 @@
+/* Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static double sec_of(const page_t *page, lawn_time_t ticks)
+{
+    return (double)ticks / page->shared->owner.ticks_per_sec;
+}
+
+static double usec_of(const page_t *page, lawn_time_t ticks)
+{
+    return sec_of(page, ticks) * 1e6;
+}
+
+static double late_usec(const page_t *page, double q)
+{
+    return usec_of(page, lawn_histogram_quantile(&page->state.late, q));
+}
+
+/* ---- For people */
+
+/* A time in as few characters as tell it. */
+static const char *short_time(char text[16], double usec)
+{
+    static const char *const units[] = {"us", "ms", "s"};
+    unsigned unit = 0;
+    while (usec >= 1000 && unit < 2) {
+        usec /= 1000;
+        ++unit;
+    }
+    snprintf(text, 16, usec < 10 ? "%.1f%s" : "%.0f%s", usec, units[unit]);
+    return text;
+}
+
+static void print_rate(const page_t *page, const page_t *before, uint64_t now,
+                       uint64_t then)
+{
+    const uint64_t took =
+        before ? page->state.written - before->state.written : 0;
+    if (took == 0 || now < then) {
+        printf(" %10s", "-");
+    } else {
+        printf(" %10.0f", (double)(now - then) * 1e9 / (double)took);
+    }
+}
+
+static void print_late(const page_t *page, double q)
+{
+    char text[16];
+    printf(" %8s", short_time(text, late_usec(page, q)));
+}
+
+static void print_row(const page_t *page, const page_t *before)
+{
+    const lawn_engine_stats_t *stats = &page->state.stats;
+    const lawn_engine_stats_t *old = before ? &before->state.stats : stats;
+    char text[16];
+    printf("%8" PRId64 " %-16.16s %-6s", page->shared->owner.pid,
+           page->shared->owner.name,
+           page->state.asleep != 0 ? "sleeps" : "polls");
+    print_rate(page, before, stats->passes, old->passes);
+    print_rate(page, before, stats->fired, old->fired);
+    printf(" %9" PRIu64 " %9" PRIu64, page->state.running, page->state.backlog);
+    print_late(page, 0.5);
+    print_late(page, 0.99);
+    print_late(page, 0.999);
+    print_late(page, 1);
+    printf(" %9" PRIu64 " %7" PRIu64, stats->budget_ends, stats->stalls);
+    printf(" %8s\n", short_time(text, usec_of(page, stats->worst_pass)));
+}
+
+void report_table(const pages_t *pages, const pages_t *before)
+{
+    printf("%8s %-16s %-6s %10s %10s %9s %9s %8s %8s %8s %8s %9s %7s %8s\n",
+           "PID", "NAME", "STATE", "PASSES/s", "FIRED/s", "RUNNING", "BACKLOG",
+           "LATE p50", "p99", "p99.9", "max", "AT BUDGET", "STALLS",
+           "MAX PASS");
+    for (size_t i = 0; i < pages->count; ++i) {
+        print_row(&pages->pages[i], before ? &before->pages[i] : NULL);
+    }
+}
+
+void report_lateness(const page_t *page)
+{
+    const lawn_histogram_t *late = &page->state.late;
+    uint64_t counts[62] = {0}; /* of 8 buckets each: below 8, 16, 32, ... */
+    uint64_t most = 0;
+    for (unsigned i = 0; i < LAWN_HISTOGRAM_BUCKETS; ++i) {
+        counts[i / 8] += late->buckets[i];
+        most = counts[i / 8] > most ? counts[i / 8] : most;
+    }
+    printf("\nlateness of %s (%" PRId64 ")\n", page->shared->owner.name,
+           page->shared->owner.pid);
+    for (unsigned i = 0; i < 62; ++i) {
+        if (counts[i] != 0) {
+            char text[16];
+            const double share = (double)counts[i] / (double)most;
+            const lawn_time_t bound = lawn_histogram_bound(8 * i + 7);
+            printf("  up to %8s %12" PRIu64 " %.*s\n",
+                   short_time(text, usec_of(page, bound)), counts[i],
+                   1 + (int)(share * 39),
+                   "########################################");
+        }
+    }
+}
+
+/* ---- For programs */
+
+/* A name may have anything in it: what would end the string, or is no
+ * character of it, is escaped, by "\\u00.." in JSON and left out else. */
+static void print_text(const char *text, bool is_json)
+{
+    for (const char *c = text; *c != '\0'; ++c) {
+        if (*c == '"' || *c == '\\') {
+            printf("\\%c", *c);
+        } else if ((unsigned char)*c >= ' ' && *c != 127) {
+            putchar(*c);
+        } else if (is_json) {
+            printf("\\u%04x", (unsigned)(unsigned char)*c);
+        }
+    }
+}
+
+static void print_buckets(const page_t *page)
+{
+    const char *separator = "";
+    printf("\"lateness_us\": [");
+    for (unsigned i = 0; i < LAWN_HISTOGRAM_BUCKETS; ++i) {
+        if (page->state.late.buckets[i] != 0) {
+            printf("%s[%.3f, %" PRIu64 "]", separator,
+                   usec_of(page, lawn_histogram_bound(i)),
+                   page->state.late.buckets[i]);
+            separator = ", ";
+        }
+    }
+    printf("]}");
+}
+
+static void print_object(const page_t *page)
+{
+    const lawn_engine_stats_t *stats = &page->state.stats;
+    printf("{\"pid\": %" PRId64 ", \"name\": \"", page->shared->owner.pid);
+    print_text(page->shared->owner.name, true);
+    printf("\", \"asleep\": %s, \"age_ms\": %.1f,\n  ",
+           page->state.asleep != 0 ? "true" : "false",
+           (double)page_age(page) / 1e6);
+    printf("\"passes\": %" PRIu64 ", \"fired\": %" PRIu64
+           ", \"moved\": %" PRIu64 ", \"running\": %" PRIu64
+           ", \"backlog\": %" PRIu64 ",\n  ",
+           stats->passes, stats->fired, stats->moved, page->state.running,
+           page->state.backlog);
+    printf("\"budget\": %" PRIu64 ", \"budget_ends\": %" PRIu64
+           ", \"stalls\": %" PRIu64 ", \"clock_steps\": %" PRIu64 ",\n  ",
+           page->shared->owner.budget, stats->budget_ends, stats->stalls,
+           stats->clock_steps);
+    printf("\"worst_stall_us\": %.3f, \"worst_pass_us\": %.3f, "
+           "\"worst_poll_us\": %.3f, \"worst_poll_fn\": \"0x%" PRIx64
+           "\", \"worst_poll_arg\": \"0x%" PRIx64 "\",\n  ",
+           usec_of(page, stats->worst_stall), usec_of(page, stats->worst_pass),
+           usec_of(page, stats->worst_poll), stats->worst_poll_fn,
+           stats->worst_poll_arg);
+    printf("\"late_us\": {\"p50\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
+           "\"max\": %.3f},\n  ",
+           late_usec(page, 0.5), late_usec(page, 0.99), late_usec(page, 0.999),
+           late_usec(page, 1));
+    print_buckets(page);
+}
+
+void report_json(const pages_t *pages)
+{
+    printf("[");
+    for (size_t i = 0; i < pages->count; ++i) {
+        printf(i != 0 ? ",\n " : "");
+        print_object(&pages->pages[i]);
+    }
+    printf("]\n");
+}
+
+static void print_labels(const page_t *page)
+{
+    const char *number = strrchr(page->path, '.');
+    printf("{pid=\"%" PRId64 "\",engine=\"%s\",name=\"",
+           page->shared->owner.pid, number + 1);
+    print_text(page->shared->owner.name, false);
+    printf("\"");
+}
+
+typedef struct {
+    const char *name;
+    const char *type;
+    const char *help;
+    double (*value)(const page_t *page);
+} metric_t;
+
+static double passes(const page_t *page)
+{
+    return (double)page->state.stats.passes;
+}
+
+static double fired(const page_t *page)
+{
+    return (double)page->state.stats.fired;
+}
+
+static double moved(const page_t *page)
+{
+    return (double)page->state.stats.moved;
+}
+
+static double budget_ends(const page_t *page)
+{
+    return (double)page->state.stats.budget_ends;
+}
+
+static double stalls(const page_t *page)
+{
+    return (double)page->state.stats.stalls;
+}
+
+static double running(const page_t *page)
+{
+    return (double)page->state.running;
+}
+
+static double backlog(const page_t *page)
+{
+    return (double)page->state.backlog;
+}
+
+static double asleep(const page_t *page)
+{
+    return (double)page->state.asleep;
+}
+
+static double worst_pass(const page_t *page)
+{
+    return sec_of(page, page->state.stats.worst_pass);
+}
+
+static double age(const page_t *page)
+{
+    return (double)page_age(page) / 1e9;
+}
+
+static const metric_t metrics[] = {
+    {"passes_total", "counter", "Passes of the engine.", passes},
+    {"fired_total", "counter", "Timers fired.", fired},
+    {"moved_total", "counter", "Timers touched that did not fire.", moved},
+    {"budget_ends_total", "counter", "Passes that left over what was due.",
+     budget_ends},
+    {"stalls_total", "counter", "Passes that came late.", stalls},
+    {"running", "gauge", "Timers that run.", running},
+    {"backlog", "gauge", "Timers that are due and have not fired.", backlog},
+    {"asleep", "gauge", "1 while the engine sleeps.", asleep},
+    {"worst_pass_seconds", "gauge", "Longest time between two passes.",
+     worst_pass},
+    {"age_seconds", "gauge", "Time since the engine has told.", age},
+};
+
+static void print_metric(const pages_t *pages, const metric_t *metric)
+{
+    printf("# HELP lawn_%s %s\n# TYPE lawn_%s %s\n", metric->name, metric->help,
+           metric->name, metric->type);
+    for (size_t i = 0; i < pages->count; ++i) {
+        printf("lawn_%s", metric->name);
+        print_labels(&pages->pages[i]);
+        printf("} %.17g\n", metric->value(&pages->pages[i]));
+    }
+}
+
+/* A bucket for each power of two; the sum is of the buckets' bounds. */
+static void print_histogram(const page_t *page)
+{
+    const lawn_histogram_t *late = &page->state.late;
+    uint64_t below = 0;
+    double sum = 0;
+    for (unsigned i = 0; i < LAWN_HISTOGRAM_BUCKETS; ++i) {
+        const lawn_time_t bound = lawn_histogram_bound(i);
+        below += late->buckets[i];
+        sum += (double)late->buckets[i] * sec_of(page, bound);
+        if (i % 8 == 7 && i + 1 < LAWN_HISTOGRAM_BUCKETS) {
+            printf("lawn_lateness_seconds_bucket");
+            print_labels(page);
+            printf(",le=\"%.9g\"} %" PRIu64 "\n", sec_of(page, bound), below);
+        }
+    }
+    printf("lawn_lateness_seconds_bucket");
+    print_labels(page);
+    printf(",le=\"+Inf\"} %" PRIu64 "\nlawn_lateness_seconds_sum", below);
+    print_labels(page);
+    printf("} %.9g\nlawn_lateness_seconds_count", sum);
+    print_labels(page);
+    printf("} %" PRIu64 "\n", below);
+}
+
+void report_prometheus(const pages_t *pages)
+{
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); ++i) {
+        print_metric(pages, &metrics[i]);
+    }
+    printf("# HELP lawn_lateness_seconds How late timers have fired; the sum "
+           "is at most 1/8 too high.\n"
+           "# TYPE lawn_lateness_seconds histogram\n");
+    for (size_t i = 0; i < pages->count; ++i) {
+        print_histogram(&pages->pages[i]);
+    }
+}
