@@ -201,11 +201,12 @@ TEST_F(Page, ThatADeadProcessHasLeftIsRemoved)
     const pid_t child = fork();
     if (child == 0) {
         lawn_engine_t *engine = nullptr;
-        _exit(lawn_engine_create(&params_, &engine) != LAWN_OK);
+        lawn_engine_create(&params_, &engine);
+        raise(SIGKILL);
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_EQ(status, 0);
+    ASSERT_EQ(status, SIGKILL);
     const std::string path =
         LAWN_PAGE_DIRECTORY "/" LAWN_PAGE_PREFIX + std::to_string(child);
     const auto is_left = [&] {
