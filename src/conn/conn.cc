@@ -17,6 +17,7 @@
 #include "conn/rto.h"
 
 #include "base/mix.h"
+#include "base/probe.h"
 #include "clock/convert.h"
 #include "engine/engine.h"
 
@@ -91,6 +92,7 @@ void received(lawn_conn_t *conn, lawn_time_t now)
 void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
 {
     lawn_conn_close(conn);
+    LAWN_PROBE(dead, conn, reason, now);
     if (conn->ops.dead) {
         conn->ops.dead(conn, now, reason);
     }
@@ -133,6 +135,7 @@ void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
         conn->rto = rto_back_off(conn->rto, params.backoff, params.rto_max);
     }
     start_retransmit(conn, now);
+    LAWN_PROBE(retransmit, conn, conn->attempt, now);
     if (conn->ops.retransmit) {
         conn->ops.retransmit(conn, now, conn->attempt);
     }

@@ -27,6 +27,7 @@
 
 #include "engine/engine.h"
 
+#include "base/probe.h"
 #include "clock/convert.h"
 
 #include <errno.h>
@@ -272,6 +273,7 @@ lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
         return LAWN_ERR_BUSY;
     }
     expect_pass(engine, until);
+    LAWN_PROBE(sleep, engine, until, evening.now);
     return LAWN_OK;
 }
 
@@ -386,6 +388,7 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         }
         const lawn_time_t now = read_clock(engine);
         expect_pass(engine, earlier_of(now, until));
+        LAWN_PROBE(wake, engine, until, now);
         if (status == LAWN_OK) {
             return LAWN_OK;
         }

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 
+#include "base/probe.h"
 #include "timer/lawn_impl.h"
 
 #include <string.h>
@@ -93,6 +94,7 @@ LAWN_COLD_PATH bool lawn::note_gap(lawn_engine_t *engine, lawn_time_t now)
     lawn_engine_stats_t *const stats = &engine->stats;
     const Change change(engine);
     if (is_stall) {
+        LAWN_PROBE(stall, engine, gap, now);
         engine->stalled_at = now;
         set(&stats->stalls, stats->stalls + 1);
         set_later(&stats->worst_stall, gap);

@@ -204,6 +204,7 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
 {
     Lawn *const lawn = impl_of(handle);
     LAWN_ASSERT(may_hold(lawn, timer));
+    LAWN_PROBE(start, timer, deadline, lawn->now);
     if (LAWN_UNLIKELY(deadline >= lawn->limit)) {
         start_closed(lawn, timer, deadline);
     } else {

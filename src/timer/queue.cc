@@ -155,6 +155,7 @@ void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
         list_remove(&timer->link);
     }
     timer->deadline = earlier_of(add_saturating(lawn->now, queue->ttl), never);
+    LAWN_PROBE(start, timer, timer->deadline, lawn->now);
     timer->check = due_check(lawn);
     list_append(&queue->timers, &timer->link);
     if (lawn->firing != queue) {

@@ -7,6 +7,7 @@
 #ifndef LAWN_SRC_TIMER_QUEUE_H
 #define LAWN_SRC_TIMER_QUEUE_H
 
+#include "base/probe.h"
 #include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
@@ -46,19 +47,26 @@ inline bool is_running(const lawn_timer_t *timer)
     return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
 }
 
-// Takes the timer out of its list, then fires it, lets go of it if it was
-// paused, or files it anew.
+// What is not due after all: lets go of a timer that was paused, or files it
+// anew. In no list any more.
+LAWN_COLD_PATH inline void put_off(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
+{
+    ++pass->moved;
+    if (is_paused(timer)) {
+        timer->link.next = nullptr;
+    } else {
+        LAWN_PROBE(move, timer, lawn, pass->now);
+        file(lawn, timer);
+    }
+}
+
+// Takes the timer out of its list, then fires it or puts it off.
 inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 {
     list_remove(&timer->link);
     --pass->left;
     if (LAWN_UNLIKELY(timer->deadline > pass->now)) {
-        ++pass->moved;
-        if (is_paused(timer)) {
-            timer->link.next = nullptr;
-        } else {
-            file(lawn, timer);
-        }
+        put_off(lawn, pass, timer);
         return;
     }
     end_run(lawn, timer);
@@ -69,7 +77,9 @@ inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
         report(lawn, Event::fire, timer, pass->now, 0);
     }
     if (timer->expired) {
-        timer->expired(timer, pass->now);
+        const lawn_time_t now = pass->now;
+        LAWN_PROBE(fire, timer, lawn, now);
+        timer->expired(timer, now);
     }
 }
 

@@ -1,0 +1,17 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Static probes (USDT), for bpftrace, perf and systemtap: a nop each until one
+// of those is attached. They are named lawn:start, lawn:fire and so on;
+// doc/trace.md lists them. Without <sys/sdt.h> there are none.
+
+#ifndef LAWN_SRC_BASE_PROBE_H
+#define LAWN_SRC_BASE_PROBE_H
+
+#if LAWN_HAVE_SDT
+#include <sys/sdt.h>
+#define LAWN_PROBE(name, a, b, c) DTRACE_PROBE3(lawn, name, a, b, c)
+#else
+#define LAWN_PROBE(name, a, b, c) ((void)0)
+#endif
+
+#endif
