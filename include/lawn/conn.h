@@ -95,6 +95,7 @@ struct lawn_conn {
     lawn_time_t srtt; /* 0: nothing measured yet */
     lawn_time_t rttvar;
     lawn_time_t unacked_since; /* oldest send that is not acknowledged */
+    lawn_time_t since;         /* nothing was sent before */
     lawn_time_t idle;          /* keepalive_idle with this one's jitter */
     unsigned attempt;          /* retransmissions since the last ACK */
     unsigned probe;            /* probes since something was received */
@@ -126,9 +127,37 @@ LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
  * is none: nothing that was sent twice may be measured unless the ACK tells
  * which of the two it answers (Karn). A sample resets the RTO; without one the
  * backed-off RTO stays. `all_acked`: nothing is outstanding. Counts as
- * received. An ACK for nothing new is on_receive. */
+ * received. An ACK for nothing new is on_receive.
+ *
+ * So a protocol whose ACKs do not tell that measures nothing while it loses.
+ * After one loss, go-back-N sends all again that is outstanding: no ACK of that
+ * is a valid sample, the RTO stays backed off, and each further loss makes it
+ * longer, up to rto_max. Have the ACK tell, by an echo of the time of sending
+ * (lawn_conn_on_ack_of()) or of the number of the transmission.
+ *
+ * An `rtt` longer than the connection has been open cannot be true: an
+ * assertion in debug builds; in release builds it is ignored, as if it were 0.
+ * A difference that fell below zero is such a one, as when the time of a pass
+ * is taken and a later reading of the clock subtracted. What was sent before
+ * the connection was opened, such as the first message of a handshake, may be
+ * measured once on_send has been given its time. */
 LAWN_API void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
                                lawn_time_t rtt, bool all_acked);
+
+/* The same, with the time at which what is acknowledged was sent, on the
+ * engine's time: the round trip is from `sent_at` to `now`. Best is a time that
+ * the ACK echoes. Each transmission, the first of a message or a later one,
+ * carries the time at which it is made, and the ACK returns that of the one it
+ * answers; so each ACK is a valid sample, also of what was sent twice. Where
+ * nothing is echoed, give the time that the sender remembers, and 0 for what
+ * was sent twice.
+ *
+ * 0 is no sample, nor is a time that is not before `now`, or from before the
+ * connection was opened (as above). What a peer echoes needs no check before
+ * this call: a time that cannot be true is ignored in all builds, and one that
+ * is false but might be true leaves the RTO between rto_min and rto_max. */
+LAWN_API void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
+                                  lawn_time_t sent_at, bool all_acked);
 
 /* Anything valid was received: the peer lives. */
 LAWN_API void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);

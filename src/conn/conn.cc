@@ -2,7 +2,8 @@
 //
 // The two timers of a connection, and where their rules come from:
 //   - RTO, its backoff and its restarts: RFC 6298 (rto.h has the arithmetic);
-//     which round trips may be measured is Karn's rule, its section 3.
+//     which round trips may be measured is Karn's rule, its section 3; that the
+//     ACK echoes the time of sending is RFC 7323, its sections 3 and 4.
 //   - Peer timeout: the user timeout of TCP (RFC 793, 3.8; RFC 5482), counted
 //     from the oldest unacknowledged send.
 //   - Keepalive: RFC 1122, 4.2.3.6, with the idle time, interval and number of
@@ -86,6 +87,48 @@ void received(lawn_conn_t *conn, lawn_time_t now)
     conn->probe = 0;
     if (conn->idle != 0) {
         lawn_timer_start(conn->engine->lawn, &conn->keepalive, now, conn->idle);
+    }
+}
+
+// Nothing can have been under way for longer than the connection is open. A
+// tighter bound would be wrong: what was sent before the connection was last
+// idle may be late, and answered together with something newer.
+bool can_have_taken(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt)
+{
+    // A tick more: as 0 is none, a round trip within a tick is given as 1.
+    const lawn_time_t more_than = rtt - 1;
+    if (LAWN_LIKELY(now >= conn->since && more_than <= now - conn->since)) {
+        return true;
+    }
+    // `now` may be a pass's, and the round trip have ended after its beginning.
+    const lawn_time_t latest = read_clock(conn->engine);
+    return latest >= conn->since && more_than <= latest - conn->since;
+}
+
+// Something new was acknowledged, with the sample `rtt`, or 0.
+void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
+{
+    received(conn, now);
+    conn->attempt = 0;
+    if (rtt != 0) {
+        const lawn_conn_params_t &params = conn->params;
+        const Rtt measured = rtt_update({conn->srtt, conn->rttvar}, rtt);
+        conn->srtt = measured.srtt;
+        conn->rttvar = measured.rttvar;
+        if (params.rto_fixed == 0) {
+            // The counter ticks far below a nanosecond, but a round trip is
+            // measured by a loop that polls: G is a microsecond.
+            conn->rto = rto_from_rtt(measured, conn->engine->usec,
+                                     params.rto_min, params.rto_max);
+        }
+    }
+    if (all_acked) {
+        lawn_timer_pause(conn->engine->lawn, &conn->retransmit); // 5.2
+    } else {
+        // 5.3. When the oldest send that is left was made is not known here;
+        // the peer has just shown that it lives.
+        conn->unacked_since = now;
+        start_retransmit(conn, now);
     }
 }
 
@@ -191,6 +234,7 @@ lawn_status_t lawn_conn_open(lawn_engine_t *engine,
     *conn = {};
     conn->context = context;
     conn->engine = engine;
+    conn->since = lawn_engine_now(engine);
     conn->params = params ? *params : defaults(engine->ticks_per_sec);
     conn->ops = *ops;
     const lawn_conn_params_t &own = conn->params;
@@ -221,6 +265,7 @@ void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
 {
     // RFC 6298, 5.1. A timer that runs has an older send to watch.
     if (conn->engine && !lawn_timer_is_active(&conn->retransmit)) {
+        conn->since = earlier_of(conn->since, now);
         conn->unacked_since = now;
         start_retransmit(conn, now);
     }
@@ -232,28 +277,21 @@ void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
     if (!conn->engine) {
         return;
     }
-    received(conn, now);
-    conn->attempt = 0;
-    if (rtt != 0) {
-        const lawn_conn_params_t &params = conn->params;
-        const Rtt measured = rtt_update({conn->srtt, conn->rttvar}, rtt);
-        conn->srtt = measured.srtt;
-        conn->rttvar = measured.rttvar;
-        if (params.rto_fixed == 0) {
-            // The counter ticks far below a nanosecond, but a round trip is
-            // measured by a loop that polls: G is a microsecond.
-            conn->rto = rto_from_rtt(measured, conn->engine->usec,
-                                     params.rto_min, params.rto_max);
-        }
+    const bool is_true = rtt == 0 || can_have_taken(conn, now, rtt);
+    LAWN_ASSERT(is_true && "a round trip longer than the connection is open");
+    acked(conn, now, is_true ? rtt : 0, all_acked);
+}
+
+void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
+                         lawn_time_t sent_at, bool all_acked)
+{
+    if (!conn->engine) {
+        return;
     }
-    if (all_acked) {
-        lawn_timer_pause(conn->engine->lawn, &conn->retransmit); // 5.2
-    } else {
-        // 5.3. When the oldest send that is left was made is not known here;
-        // the peer has just shown that it lives.
-        conn->unacked_since = now;
-        start_retransmit(conn, now);
-    }
+    // What a peer echoes is no mistake of this program's: no assertion.
+    const bool is_sample =
+        sent_at != 0 && sent_at >= conn->since && sent_at < now;
+    acked(conn, now, is_sample ? now - sent_at : 0, all_acked);
 }
 
 void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)

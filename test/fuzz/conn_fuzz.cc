@@ -185,6 +185,7 @@ private:
         Model &m = models_[i];
         m.params = params;
         m.is_open = true;
+        m.since = now_;
         m.rto =
             params.rto_fixed ? params.rto_fixed : m.clamp(params.rto_initial);
         FUZZ_CHECK(lawn_conn_rto(c) == m.rto);
@@ -221,6 +222,7 @@ private:
         const lawn_time_t at = seen(now);
         lawn_conn_on_send(conn(i), now);
         if (m.is_open && !m.waits) {
+            m.since = std::min(m.since, now);
             m.unacked_since = now;
             m.wait(now, at, passes_);
         }
@@ -239,13 +241,14 @@ private:
     {
         Model &m = models_[i];
         const lawn_time_t at = seen(now);
-        lawn_conn_on_ack(conn(i), now, rtt, all_acked);
+        const bool is_sample =
+            fuzz::ack(m, conn(i), now, clock_, rtt, all_acked);
         heard(i, at);
         if (!m.is_open) {
             return;
         }
         m.attempt = 0;
-        if (rtt != 0) {
+        if (is_sample) {
             m.measure(rtt, lawn_conn_rto(&conns[i]));
         }
         FUZZ_CHECK(lawn_conn_rto(&conns[i]) == m.rto);

@@ -73,20 +73,23 @@ TEST_F(Conn, RtoFollowsSamplesAndBacksOff)
     open();
     EXPECT_EQ(lawn_conn_rto(&conn_), 100 * msec);
     send();
-    ack(8 * msec, true);
+    run_to(start + 8 * msec);
+    ack(8 * msec, false);
     EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec); // 8 + 4 * 4
+    run_to(start + 16 * msec);
     ack(16 * msec, true);
     EXPECT_EQ(lawn_conn_rto(&conn_), 29 * msec); // 9 + 4 * 5
 
+    run_to(start + 100 * msec);
     send();
-    run_to(start + 203 * msec);
-    EXPECT_EQ(take_log(), "r1@29 r2@87 r3@203");
+    run_to(start + 303 * msec);
+    EXPECT_EQ(take_log(), "r1@129 r2@187 r3@303");
     EXPECT_EQ(lawn_conn_rto(&conn_), 232 * msec);
 
     // Karn: no sample, and the backed-off RTO stays; the attempts begin anew.
     ack(0, false);
     run_to(now_ + 232 * msec);
-    EXPECT_EQ(take_log(), "r1@435");
+    EXPECT_EQ(take_log(), "r1@535");
     ack(9 * msec, true);
     EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec); // 9 + 4 * 3.75
 }
@@ -96,13 +99,14 @@ TEST_F(Conn, RtoIsWithinItsBounds)
     params_.rto_initial = 20 * sec;
     open();
     EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
+    run_to(start + 20 * sec);
     ack(1 * usec, true);
     EXPECT_EQ(lawn_conn_rto(&conn_), 1 * msec);
-    ack(LAWN_TIME_INFINITY, true);
+    ack(20 * sec, true);
     EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
     send();
     run_to(now_ + 10 * sec);
-    EXPECT_EQ(take_log(), "r1@10000");
+    EXPECT_EQ(take_log(), "r1@30000");
     EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
 }
 
@@ -110,6 +114,7 @@ TEST_F(Conn, SpreadIsAtLeastAMicrosecond)
 {
     params_.rto_min = 0;
     open();
+    run_to(start + 8 * usec);
     for (int i = 0; i < 100; ++i) {
         ack(8 * usec, true);
     }
@@ -122,10 +127,11 @@ TEST_F(Conn, FixedRtoNeitherLearnsNorBacksOff)
     params_.max_retries = 3;
     open();
     send();
+    run_to(start + 8 * msec);
     ack(8 * msec, false);
     EXPECT_EQ(lawn_conn_rto(&conn_), 67 * msec);
     run_to(start + sec);
-    EXPECT_EQ(take_log(), "r1@67 r2@134 r3@201 d1@268");
+    EXPECT_EQ(take_log(), "r1@75 r2@142 r3@209 d1@276");
     EXPECT_EQ(lawn_conn_rto(&conn_), 67 * msec);
 }
 

@@ -167,6 +167,7 @@ void run_connections(lawn_engine_t *engine, lawn_time_t *now)
         ASSERT_EQ(lawn_conn_open(engine, &params, &ops, &conn), LAWN_OK);
     }
     std::mt19937_64 random(1);
+    *now += msec; // as long as a round trip takes at most
     for (int i = 0; i < 700; ++i) {
         lawn_conn_t *const conn = &conns[random() % conns.size()];
         const bool is_dead = conn < &conns[5] && i > 200;

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -190,7 +191,7 @@ private:
             lawn_conn_on_send(&conn, now_);
             break;
         case 6:
-            lawn_conn_on_ack(&conn, now_, ttl, true);
+            lawn_conn_on_ack(&conn, now_, std::min(ttl, now_), true);
             break;
         default:
             now_ += ttl;
