@@ -109,6 +109,7 @@ static bool open_client(exchange_t *x)
         return false;
     }
     lawn_time_t limit = lawn_get_time() + options->wait;
+    bool is_told = options->quiet;
     bool connected = false;
     while (!connected) {
         for (struct addrinfo *i = list; i && !connected; i = i->ai_next) {
@@ -118,6 +119,11 @@ static bool open_client(exchange_t *x)
             break;
         }
         int error = errno;
+        if (!is_told) {
+            fprintf(stderr, "waiting for %s, port %u: %s\n", options->host,
+                    (unsigned)options->port, strerror(error));
+            is_told = true;
+        }
         poll(NULL, 0, 50);
         errno = error;
     }

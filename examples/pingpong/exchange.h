@@ -33,7 +33,8 @@ typedef struct {
 uint64_t exchange_nonce(void);
 
 /* Each returns false when it failed: after one line on stderr, unless it was
- * interrupted or ran into the program's deadline. */
+ * interrupted or ran into the program's deadline. A client that waits for its
+ * server says so on stderr, once. */
 bool exchange_open(exchange_t *exchange);
 bool exchange_swap(exchange_t *exchange, const exchange_side_t *own,
                    exchange_side_t *peer_p);

@@ -247,6 +247,32 @@ TEST_F(UcxRefusal, OfWhatTheMachineHasNot)
     expect_refused({"no-such-host.invalid"}, gave_up, "no-such-host.invalid");
 }
 
+TEST_F(UcxRefusal, OfNoServerIsWaitedOutIfWanted)
+{
+    use_transport("tcp", Side::client);
+    const Arguments all = {"--port", "7695", "--iters", "5"};
+    Process client(all + Arguments{"--wait", "60s", "127.0.0.1"});
+    ASSERT_TRUE(client.wait_for("waiting for 127.0.0.1, port 7695"));
+    Process server(all);
+    EXPECT_EQ(client.wait(), 0);
+    EXPECT_EQ(server.wait(), 0);
+    const std::string output = client.output();
+    const size_t first = output.find("waiting");
+    EXPECT_EQ(output.find("waiting", first + 1), std::string::npos) << output;
+}
+
+TEST_F(UcxRefusal, IsNoneOfHelp)
+{
+    Process process({"--help"});
+    EXPECT_EQ(process.wait(30), 0);
+    const std::string output = process.output();
+    EXPECT_NE(output.find("Usage: pingpong_ucx"), std::string::npos);
+    EXPECT_NE(output.find("--port"), std::string::npos);
+    for (const char *const of_verbs : {"--cm", "--mode", "--ib-port", "rdma"}) {
+        EXPECT_EQ(output.find(of_verbs), std::string::npos) << of_verbs;
+    }
+}
+
 TEST_F(UcxRefusal, OfAPortInUse)
 {
     use_transport("tcp", Side::server);
