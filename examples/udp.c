@@ -66,7 +66,7 @@ static const char usage[] =
     "Sends numbered messages to HOST, an IPv4 address, or receives them on a\n"
     "port; with neither it does both over loopback.\n"
     "  --count N       messages to send; 2000\n"
-    "  --drop PERCENT  of what this program sends; 0";
+    "  --drop PERCENT  of what this program sends is lost on purpose; 0";
 
 static void transmit(side_t *side, uint32_t kind, uint64_t number,
                      uint64_t time)
@@ -147,7 +147,7 @@ static void receive(side_t *side, const datagram_t *datagram)
     if (kind == ACK) {
         return;
     }
-    side->wanted += kind != PROBE && number == side->wanted;
+    side->wanted += (kind == DATA || kind == FIN) && number == side->wanted;
     transmit(side, ACK, side->wanted, datagram->time);
     if (kind == FIN && number < side->wanted) {
         /* All is there. Stay a while, for a peer that misses the last ACK. */

@@ -18,7 +18,7 @@
  *
  *     send -> on_send     retransmit starts, if it does not run
  *     ACK  -> on_ack      retransmit re-armed, or paused when all is acked;
- *                         keepalive re-armed
+ *                         keepalive re-armed; on_ack_of is the same
  *     any  -> on_receive  keepalive re-armed
  *
  * A stall of this program is not held against the peer: what came meanwhile is
