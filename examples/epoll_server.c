@@ -121,8 +121,9 @@ static void run(int listen_fd, int until_closed)
 int main(int argc, char **argv)
 {
     bool serves = argc == 3 && strcmp(argv[1], "--listen") == 0;
-    long port = serves ? strtol(argv[2], NULL, 10) : 0;
-    if (argc != 1 && (port < 1 || port > 65535)) {
+    char *end = NULL;
+    long port = serves ? strtol(argv[2], &end, 10) : 0;
+    if (argc != 1 && (port < 1 || port > 65535 || *end != '\0')) {
         fprintf(stderr, "usage: epoll_server [--listen PORT]\n");
         return 2;
     }
@@ -135,16 +136,15 @@ int main(int argc, char **argv)
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     check(epoll_fd >= 0 && lawn_engine_create(NULL, &engine) == LAWN_OK);
     idle_ttl = lawn_time_from_msec(serves ? 10000 : 200);
-    if (serves) {
-        run(fd, -1);
-    }
     /* A client that says a line, hears it, and says no more. */
     char heard[7];
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    check(getsockname(fd, address, &length) == 0);
-    check(connect(client, address, length) == 0);
-    check(send(client, "hello\n", 6, 0) == 6);
-    run(fd, 1);
+    if (!serves) {
+        check(getsockname(fd, address, &length) == 0);
+        check(connect(client, address, length) == 0);
+        check(send(client, "hello\n", 6, 0) == 6);
+    }
+    run(fd, serves ? -1 : 1);
     lawn_engine_destroy(engine);
     return recv(client, heard, sizeof(heard), MSG_WAITALL) == 6 ? 0 : 1;
 }
