@@ -1,6 +1,7 @@
 #!/bin/bash
-# A ten-line program outside the tree builds and runs against the installed
-# library by pkg-config, shared and static, and with Lawn as a meson subproject.
+# A ten-line program outside the tree builds and runs with Lawn as a meson
+# subproject, and against the installed library by pkg-config, shared and
+# static, and by CMake's find_package() where there is CMake.
 # Usage: packaging.sh SOURCE_ROOT
 set -euo pipefail
 root=$1
@@ -33,11 +34,22 @@ expect_rang() {
     [ "$output" = rang ] || { echo "$* printed: $output"; exit 1; }
 }
 
-# Installed. The other parts are off: this is about the library.
-quietly "$MESON" setup "$work/build" "$root" --prefix "$work/prefix" \
-    --libdir lib -Dtests=disabled -Dbench=disabled \
-    -Dverbs=disabled -Ducx=disabled -Ddpdk=disabled
-quietly "$MESON" install -C "$work/build"
+# A subproject, from which it is also installed: one build is enough.
+mkdir -p "$work/user/subprojects"
+ln -s "$root" "$work/user/subprojects/lawn"
+cp "$work/ten.c" "$work/user/"
+cat >"$work/user/meson.build" <<'END'
+project('user', 'c')
+executable('ten', 'ten.c',
+  dependencies: dependency('lawn', fallback: ['lawn', 'lawn_dep']))
+END
+quietly "$MESON" setup "$work/build" "$work/user" --prefix "$work/prefix" \
+    --libdir lib -Doptimization=0 -Ddebug=false -Dlawn:default_library=both
+quietly "$MESON" install -C "$work/build" --tags runtime,devel
+expect_rang "$work/build/ten"
+echo "ok subproject"
+
+# Installed.
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
 read -ra flags < <(pkg-config --cflags --libs lawn)
 # shellcheck disable=SC2086  # CC may carry a launcher or flags
@@ -51,15 +63,27 @@ $CC -std=c11 "$work/ten.c" -o "$work/ten-static" "${flags[@]}" \
 expect_rang "$work/ten-static"
 echo "ok static"
 
-mkdir -p "$work/user/subprojects"
-ln -s "$root" "$work/user/subprojects/lawn"
-cp "$work/ten.c" "$work/user/"
-cat >"$work/user/meson.build" <<'END'
-project('user', 'c')
-executable('ten', 'ten.c',
-  dependencies: dependency('lawn', fallback: ['lawn', 'lawn_dep']))
+# CMake, where the package has been moved to.
+if command -v cmake >/dev/null; then
+    mkdir "$work/cmake"
+    cp "$work/ten.c" "$work/cmake/"
+    cat >"$work/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(lawn 0.1 REQUIRED)
+add_executable(ten ten.c)
+target_link_libraries(ten lawn::lawn)
+foreach(version 0 0.0.9 0.1.1000 0.2 1 1.1)
+  find_package(lawn ${version} QUIET)
+  if(lawn_FOUND)
+    message(FATAL_ERROR "lawn ${lawn_VERSION} was found for ${version}")
+  endif()
+endforeach()
 END
-quietly "$MESON" setup "$work/user/build" "$work/user"
-quietly "$MESON" compile -C "$work/user/build"
-expect_rang "$work/user/build/ten"
-echo "ok subproject"
+    mv "$work/prefix" "$work/moved"
+    quietly env CC="$CC" cmake -G Ninja -S "$work/cmake" \
+        -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$work/moved"
+    quietly cmake --build "$work/cmake/build"
+    expect_rang "$work/cmake/build/ten"
+    echo "ok find_package"
+fi
