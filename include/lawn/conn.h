@@ -47,7 +47,7 @@ typedef enum {
     LAWN_CONN_KEEPALIVE = 3       /* keepalive probes unanswered */
 } lawn_conn_reason_t;
 
-/* "retry exceeded", ...; never NULL. */
+/* A short English text: "retry exceeded", ...; never NULL. */
 LAWN_API const char *lawn_conn_reason_string(lawn_conn_reason_t reason);
 
 /* What the transport does when a timer of `conn` has expired. Any of these
@@ -79,9 +79,9 @@ typedef struct {
     lawn_time_t keepalive_jitter;
 } lawn_conn_params_t;
 
-/* Defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit of retries,
- * peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter 1 s, in ticks
- * of lawn_get_time(). */
+/* Fills in the defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit
+ * of retries, peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter
+ * 1 s, in ticks of lawn_get_time(). */
 LAWN_API void lawn_conn_params_init(lawn_conn_params_t *params);
 
 /* Embedded by the caller, zeroed or not; must not move while open. The fields

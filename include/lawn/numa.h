@@ -30,7 +30,8 @@ LAWN_API int lawn_numa_node(void);
  * A node that does not exist is as -1. */
 LAWN_API void *lawn_numa_alloc(size_t size, int node);
 
-/* With the size that was asked for. NULL does nothing. */
+/* Frees what lawn_numa_alloc() gave, with the size that was asked for. NULL
+ * does nothing. */
 LAWN_API void lawn_numa_free(void *memory, size_t size);
 
 /* Brings the pages that lie wholly within `memory` to `node`, those that were

@@ -58,6 +58,7 @@ LAWN_API void lawn_queue_destroy(lawn_queue_t *queue);
 LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
                                   lawn_time_t now);
 
+/* The TTL that it was created for. */
 LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
 
 /* Running timers in the queue, without the paused. Walks it. */

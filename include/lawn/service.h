@@ -75,10 +75,10 @@ LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           void (*fn)(void *arg), void *arg,
                                           lawn_service_timer_t *handle_p);
 
-/* OK: it was pending, and `fn` will not be called. NO_ELEM: it was called, is
- * being called (or handed to `execute`), was cancelled before, or handed back
- * by stop. Of several threads that cancel one timer, one is told OK. Any
- * thread, callbacks included. */
+/* Cancels a timer. OK: it was pending, and `fn` will not be called. NO_ELEM: it
+ * was called, is being called (or handed to `execute`), was cancelled before,
+ * or handed back by stop. Of several threads that cancel one timer, one is told
+ * OK. Any thread, callbacks included. */
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 

@@ -90,7 +90,7 @@ LAWN_API lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
  */
 LAWN_API void lawn_shm_destroy(lawn_shm_t *shm);
 
-/* The engine's thread. */
+/* Counts clients, timers and deaths. The engine's thread. */
 LAWN_API void lawn_shm_query(const lawn_shm_t *shm, lawn_shm_stats_t *stats);
 
 /* ---- Clients. */
@@ -146,8 +146,9 @@ LAWN_API void lawn_shm_set_cookie(lawn_shm_client_t *client,
 LAWN_API bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
                              lawn_time_t deadline);
 
-/* True: it was running, and that start will have no event. False: it was not,
- * or its event is there or on its way. One exchange. Any thread. */
+/* Stops `timer`. True: it was running, and that start will have no event.
+ * False: it was not, or its event is there or on its way. One exchange. Any
+ * thread. */
 LAWN_API bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer);
 
 /* The next of what has expired, in any order; false when there is nothing. Does

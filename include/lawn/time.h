@@ -85,7 +85,8 @@ typedef struct {
 /* Tells which clock this process runs on. INVALID_PARAM if `info` is NULL. */
 LAWN_API lawn_status_t lawn_clock_query(lawn_clock_info_t *info);
 
-/* "tsc", "cntvct", ... and "cpuid-0x15", "calibration", ...: never NULL. */
+/* Names of them: "tsc", "cntvct", ... and "cpuid-0x15", "calibration", ...;
+ * never NULL. */
 LAWN_API const char *lawn_clock_source_name(lawn_clock_source_t source);
 LAWN_API const char *lawn_clock_method_name(lawn_clock_method_t method);
 
