@@ -42,7 +42,7 @@ typedef struct lawn_keyed lawn_keyed_t;
 
 /* Called when a timer has expired; `id` is free again, and may be started from
  * here. `arg` is what lawn_keyed_set_expired() was given. The callback may
- * start and stop any id; it may not destroy the table. */
+ * start and stop any id, and clear the table; it may not destroy it. */
 typedef void (*lawn_keyed_fn_t)(void *arg, uint64_t id, void *payload,
                                 lawn_time_t now);
 
@@ -52,7 +52,8 @@ typedef void (*lawn_keyed_fn_t)(void *arg, uint64_t id, void *payload,
 LAWN_API lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
                                          lawn_keyed_t **keyed_p);
 
-/* Stops all its timers and frees the table. NULL does nothing. */
+/* Stops all its timers and frees the table. Payloads are handed to nobody:
+ * lawn_keyed_clear() first, if they own something. NULL does nothing. */
 LAWN_API void lawn_keyed_destroy(lawn_keyed_t *keyed);
 
 /* What to call when a timer expires; until then, nothing. */
@@ -72,9 +73,51 @@ LAWN_API lawn_status_t lawn_keyed_start(lawn_keyed_t *keyed, lawn_time_t now,
 LAWN_API lawn_status_t lawn_keyed_stop(lawn_keyed_t *keyed, uint64_t id,
                                        void **payload_p);
 
-/* Timers that are running; those that lawn_drain() has ended count, and take
- * room, until they are started or stopped; so does the queue they were in. */
+/* Whether timer `id` runs. Expected O(1). */
+LAWN_API bool lawn_keyed_is_active(const lawn_keyed_t *keyed, uint64_t id);
+
+/* The deadline of timer `id`; LAWN_TIME_INFINITY when it does not run, or never
+ * fires. Expected O(1). */
+LAWN_API lawn_time_t lawn_keyed_deadline(const lawn_keyed_t *keyed,
+                                         uint64_t id);
+
+/* Timers that are running. O(1). */
 LAWN_API size_t lawn_keyed_count(const lawn_keyed_t *keyed);
+
+/* Calls `each` for every running timer, in no order, with `arg` and the timer's
+ * deadline. `each` may stop the id that it is given, and do nothing else to the
+ * table and the lawn. O(count + capacity), never allocates. */
+LAWN_API void lawn_keyed_for_each(lawn_keyed_t *keyed,
+                                  void (*each)(void *arg, uint64_t id,
+                                               void *payload,
+                                               lawn_time_t deadline),
+                                  void *arg);
+
+/* Stops all timers of the table, keeping its room, then hands each id and
+ * payload to `each` (NULL: to nobody) in no order, with `arg` and the latest
+ * time that the lawn has seen. Returns how many it handed over. `each` may do
+ * what a timer's callback may: what it starts anew stays, and a clear from
+ * inside it hands over all that is left, and what was started anew. An id that
+ * is still to be handed over does not run, but takes its room until then.
+ * O(count + capacity), never allocates. Also from a timer's callback. */
+LAWN_API size_t lawn_keyed_clear(lawn_keyed_t *keyed, lawn_keyed_fn_t each,
+                                 void *arg);
+
+/*
+ * lawn_drain() ends the timers of a table as it does others: each becomes idle
+ * and its id free before it is handed over. The lawn_timer_t that it hands
+ * over, and those that lawn_for_each() shows, are the table's own: a program
+ * that has others too tells them apart, and gets at the payloads, by
+ * lawn_keyed_identify(). Or it clears the table before the drain. After a drain
+ * that hands over to nobody the payloads cannot be had any more.
+ */
+
+/* The table that `timer` belongs to, its id and its payload; each output may be
+ * NULL. NULL, with the outputs left alone, for a timer that is no table's. For
+ * the callbacks of lawn_for_each() and lawn_drain(), and in the latter before
+ * anything is started, since that may be given the same lawn_timer_t. */
+LAWN_API lawn_keyed_t *lawn_keyed_identify(const lawn_timer_t *timer,
+                                           uint64_t *id_p, void **payload_p);
 
 LAWN_END_DECLS
 

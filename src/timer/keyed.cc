@@ -20,7 +20,7 @@ struct Node {
     lawn_keyed_t *keyed;
     uint64_t id;
     void *payload;
-    Node *next; // in its bucket, or in the free list
+    Node *next; // in its bucket, in the free list, or among the cleared
 };
 
 // Nodes are allocated by the slab, so that they never move. Shares stand
@@ -47,6 +47,7 @@ struct lawn_keyed {
     Node **buckets; // as many as the least power of two >= capacity; what the
                     // TTLs need stands behind them
     Node *free;
+    Node *cleared; // stopped, and still to be handed over
     Slab *slabs;
     Ttls ttls;
 };
@@ -54,13 +55,14 @@ struct lawn_keyed {
 namespace
 {
 
-Node **bucket_of(lawn_keyed_t *keyed, uint64_t id)
+Node **bucket_of(const lawn_keyed_t *keyed, uint64_t id)
 {
     return &keyed->buckets[mix64(id) & keyed->bucket_mask];
 }
 
 // The link that points at `id`'s node, or the null one at its bucket's end.
-Node **find(lawn_keyed_t *keyed, uint64_t id)
+// What is in the table runs.
+Node **find(const lawn_keyed_t *keyed, uint64_t id)
 {
     Node **place = bucket_of(keyed, id);
     while (*place && (*place)->id != id) {
@@ -69,16 +71,27 @@ Node **find(lawn_keyed_t *keyed, uint64_t id)
     return place;
 }
 
-// Takes the node, whose timer is idle, out of the table and frees it; its
-// fields stay readable.
-void forget(lawn_keyed_t *keyed, Node **place)
+// Takes the node, whose timer is idle, out of the table.
+void leave(lawn_keyed_t *keyed, Node **place)
 {
     Node *const node = *place;
     *place = node->next;
-    node->next = keyed->free;
-    keyed->free = node;
     --keyed->count;
     ttls_leave(&keyed->ttls, &node->member);
+}
+
+// Frees a node that is out of the table; its fields stay readable.
+void give_back(lawn_keyed_t *keyed, Node *node)
+{
+    node->next = keyed->free;
+    keyed->free = node;
+}
+
+void forget(lawn_keyed_t *keyed, Node **place)
+{
+    Node *const node = *place;
+    leave(keyed, place);
+    give_back(keyed, node);
 }
 
 void on_expired(lawn_timer_t *timer, lawn_time_t now)
@@ -90,6 +103,19 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
     forget(keyed, find(keyed, id));
     if (keyed->expired) {
         keyed->expired(keyed->arg, id, payload, now);
+    }
+}
+
+const Node *node_of(const lawn_timer_t *timer)
+{
+    return timer->expired == on_expired ? reinterpret_cast<const Node *>(timer)
+                                        : nullptr;
+}
+
+void on_hand_over(lawn_timer_t *timer)
+{
+    if (const Node *const node = node_of(timer)) {
+        forget(node->keyed, find(node->keyed, node->id));
     }
 }
 
@@ -212,6 +238,7 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
         release(impl_of(lawn)->allocator, keyed);
         return LAWN_ERR_NO_MEMORY;
     }
+    impl_of(lawn)->on_hand_over = on_hand_over;
     *keyed_p = keyed;
     return LAWN_OK;
 }
@@ -266,16 +293,81 @@ lawn_status_t lawn_keyed_stop(lawn_keyed_t *keyed, uint64_t id,
     if (!node) {
         return LAWN_ERR_NO_ELEM;
     }
-    // Not running although it is in the table: the lawn was drained.
-    const bool was_running = lawn_timer_stop(keyed->lawn, &node->member.timer);
-    if (was_running && payload_p) {
+    lawn_timer_stop(keyed->lawn, &node->member.timer);
+    if (payload_p) {
         *payload_p = node->payload;
     }
     forget(keyed, place);
-    return was_running ? LAWN_OK : LAWN_ERR_NO_ELEM;
+    return LAWN_OK;
+}
+
+bool lawn_keyed_is_active(const lawn_keyed_t *keyed, uint64_t id)
+{
+    return *find(keyed, id) != nullptr;
+}
+
+lawn_time_t lawn_keyed_deadline(const lawn_keyed_t *keyed, uint64_t id)
+{
+    const Node *const node = *find(keyed, id);
+    return node ? lawn_timer_deadline(&node->member.timer) : LAWN_TIME_INFINITY;
 }
 
 size_t lawn_keyed_count(const lawn_keyed_t *keyed)
 {
     return keyed->count;
+}
+
+void lawn_keyed_for_each(lawn_keyed_t *keyed,
+                         void (*each)(void *arg, uint64_t id, void *payload,
+                                      lawn_time_t deadline),
+                         void *arg)
+{
+    for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
+        for (Node *node = keyed->buckets[i]; node;) {
+            Node *const next = node->next; // `each` may stop this one
+            each(arg, node->id, node->payload,
+                 lawn_timer_deadline(&node->member.timer));
+            node = next;
+        }
+    }
+}
+
+size_t lawn_keyed_clear(lawn_keyed_t *keyed, lawn_keyed_fn_t each, void *arg)
+{
+    for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
+        while (Node *const node = keyed->buckets[i]) {
+            lawn_timer_stop(keyed->lawn, &node->member.timer);
+            leave(keyed, &keyed->buckets[i]);
+            node->next = keyed->cleared;
+            keyed->cleared = node;
+        }
+    }
+    size_t count = 0;
+    while (Node *const node = keyed->cleared) {
+        keyed->cleared = node->next;
+        const uint64_t id = node->id;
+        void *const payload = node->payload;
+        give_back(keyed, node);
+        ++count;
+        if (each) {
+            each(arg, id, payload, lawn_now(keyed->lawn));
+        }
+    }
+    return count;
+}
+
+lawn_keyed_t *lawn_keyed_identify(const lawn_timer_t *timer, uint64_t *id_p,
+                                  void **payload_p)
+{
+    const Node *const node = node_of(timer);
+    if (!node) {
+        return nullptr;
+    }
+    if (id_p) {
+        *id_p = node->id;
+    }
+    if (payload_p) {
+        *payload_p = node->payload;
+    }
+    return node->keyed;
 }

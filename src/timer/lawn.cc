@@ -265,6 +265,9 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         if (lawn->on_drain && !lawn->on_drain(timer)) {
             continue;
         }
+        if (lawn->on_hand_over) {
+            lawn->on_hand_over(timer);
+        }
         ++drained;
         if (each) {
             each(timer, lawn->now);

@@ -58,6 +58,9 @@ struct alignas(64) Lawn : lawn_t {
     // shared one that was stopped, and not handed over.
     bool (*on_drain)(lawn_timer_t *timer);
     lawn_histogram_t *late; // NULL, or of the timers that fire
+    // NULL, or told of each timer that a drain is about to hand over. It may be
+    // one of a table's (lawn/keyed.h), which then lets go of its id.
+    void (*on_hand_over)(lawn_timer_t *timer);
     lawn_allocator_t allocator;
     void *memory;                               // what was allocated
     uint64_t occupied;                          // a bit per class

@@ -66,7 +66,6 @@ private:
         lawn_keyed_t *keyed = nullptr;
         size_t capacity = 0; // for which nothing is allocated
         std::map<uint64_t, Start> running;
-        std::set<uint64_t> drained; // their nodes are still the ids'
     };
 
     bool has_more() const
@@ -109,7 +108,7 @@ private:
             seen_ += std::min(input_.number(), UINT64_MAX - seen_);
             break;
         case 14:
-            drain();
+            flags & 2 ? clear(table) : drain();
             break;
         default:
             lawn_keyed_destroy(table->keyed);
@@ -154,10 +153,8 @@ private:
     {
         const unsigned allocations = arena_.allocations();
         const unsigned refusals = arena_.refusals();
-        const bool is_known =
-            table->running.count(id) + table->drained.count(id) != 0;
         const size_t nodes =
-            table->running.size() + table->drained.size() + !is_known;
+            table->running.size() + (table->running.count(id) == 0);
         const lawn_status_t status =
             lawn_keyed_start(table->keyed, seen_, ttl, id, payload(++starts_));
         ++work_;
@@ -216,7 +213,6 @@ private:
     // The model's stop.
     void forget(Table *table, uint64_t id)
     {
-        table->drained.erase(id);
         const auto running = table->running.find(id);
         if (running != table->running.end()) {
             const Start &start = running->second;
@@ -230,7 +226,6 @@ private:
         while (!table->running.empty()) {
             forget(table, table->running.begin()->first);
         }
-        table->drained.clear();
     }
 
     lawn_time_t earliest() const
@@ -275,19 +270,63 @@ private:
         FUZZ_CHECK(lawn_drain(lawn_, nullptr) == running);
         by_deadline_.clear();
         for (Table &table : tables_) {
-            for (const auto &[id, start] : table.running) {
-                table.drained.insert(id);
-            }
             table.running.clear();
         }
     }
 
-    void check_between(bool thoroughly) const
+    // Each payload is handed over once; starts meanwhile stay.
+    void clear(Table *table)
     {
-        for (const Table &table : tables_) {
+        handed_ = 0;
+        const size_t running = table->running.size();
+        cleared_ = std::move(table->running);
+        table->running.clear();
+        for (const auto &[id, start] : cleared_) {
+            by_deadline_.erase({start.deadline, start.number});
+        }
+        FUZZ_CHECK(lawn_keyed_clear(table->keyed, on_cleared, table) ==
+                   running);
+        FUZZ_CHECK(cleared_.empty());
+    }
+
+    static void on_cleared(void *arg, uint64_t id, void *given, lawn_time_t now)
+    {
+        Table *const table = static_cast<Table *>(arg);
+        Tables *const all = table->all;
+        FUZZ_CHECK(now == lawn_now(all->lawn_));
+        const auto cleared = all->cleared_.find(id);
+        FUZZ_CHECK(cleared != all->cleared_.end());
+        FUZZ_CHECK(given == payload(cleared->second.number));
+        all->cleared_.erase(cleared);
+        if (++all->handed_ % 8 == 0 && all->has_more()) {
+            // This id's node at least is free.
+            all->start(table, id, all->input_.number_at_end());
+        }
+    }
+
+    static void on_shown(void *arg, uint64_t id, void *given,
+                         lawn_time_t deadline)
+    {
+        Table *const table = static_cast<Table *>(arg);
+        const auto running = table->running.find(id);
+        FUZZ_CHECK(running != table->running.end());
+        FUZZ_CHECK(given == payload(running->second.number));
+        FUZZ_CHECK(deadline == running->second.deadline);
+        FUZZ_CHECK(lawn_keyed_is_active(table->keyed, id));
+        FUZZ_CHECK(deadline == lawn_keyed_deadline(table->keyed, id));
+        ++table->all->shown_;
+    }
+
+    void check_between(bool thoroughly)
+    {
+        for (Table &table : tables_) {
             FUZZ_CHECK(!has_memory_ ||
-                       lawn_keyed_count(table.keyed) ==
-                           table.running.size() + table.drained.size());
+                       lawn_keyed_count(table.keyed) == table.running.size());
+            if (thoroughly && has_memory_) {
+                shown_ = 0;
+                lawn_keyed_for_each(table.keyed, on_shown, &table);
+                FUZZ_CHECK(shown_ == table.running.size());
+            }
         }
         FUZZ_CHECK(lawn_count(lawn_) == by_deadline_.size());
         FUZZ_CHECK(lawn_next(lawn_) <= earliest());
@@ -337,11 +376,14 @@ private:
     lawn_t *lawn_ = nullptr;
     bool has_memory_ = true;
     Table tables_[2];
+    std::map<uint64_t, Start> cleared_; // and still to be handed over
     std::set<std::pair<lawn_time_t, uint64_t>> by_deadline_; // and number
     lawn_time_t seen_ = 0;                                   // by the lawn
     lawn_time_t pass_ = 0; // the time of the latest
     bool in_pass_ = false;
     unsigned fired_ = 0;
+    size_t handed_ = 0; // over, in a clear
+    size_t shown_ = 0;
     unsigned work_ = 0;
     uint64_t starts_ = 0;
 };
