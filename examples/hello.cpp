@@ -11,7 +11,7 @@ int main()
 {
     using namespace std::chrono_literals;
     bool is_over = false;
-    const lawn::engine engine = lawn::make_engine();
+    lawn::engine engine = lawn::make_engine();
     if (!engine) {
         return 1;
     }
@@ -21,6 +21,6 @@ int main()
     });
     ping.start(engine, 5ms);
     while (!is_over) {
-        lawn_engine_progress(engine.get());
+        engine.progress();
     }
 }

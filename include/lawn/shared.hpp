@@ -3,17 +3,18 @@
 // lawn/shared.hpp - timers that any thread starts, stops and destroys, for
 // C++17. lawn/lawn.hpp includes it; what is said there of exceptions holds.
 //
-//     auto timeout = lawn::make_shared_timer(lawn_engine_box(engine),
-//                                            [=](lawn_time_t) { give_up(id);
-//                                            });
-//     timeout.start_at(lawn_engine_time(engine) + ttl);   // any thread
-//     timeout.stop();                                     // any thread
+//     auto timeout = lawn::make_shared_timer(
+//         engine, [=](lawn_time_t) { give_up(id); });
+//     timeout.start(engine, std::chrono::seconds(5));   // any thread
+//     timeout.stop();                                   // any thread
 
 #ifndef LAWN_SHARED_HPP
 #define LAWN_SHARED_HPP
 
+#include <lawn/engine.hpp>
 #include <lawn/shared.h>
 
+#include <chrono>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -43,6 +44,24 @@ public:
     bool start_at(lawn_time_t deadline) noexcept
     {
         return lawn_shared_start(&state_->timer, deadline);
+    }
+
+    // With engine.to_ticks(ttl) from lawn_engine_time(): rounded up, for ever
+    // when it does not fit. The engine is the one whose box it is.
+    template <typename Rep, typename Period>
+    bool start(const engine &engine,
+               std::chrono::duration<Rep, Period> ttl) noexcept
+    {
+        return start_in(engine, engine.to_ticks(ttl));
+    }
+
+    // With engine.to_ticks(when): when `when` has come by its own clock, or as
+    // soon as it may when it is past.
+    template <typename Clock, typename Duration>
+    bool start_at(const engine &engine,
+                  std::chrono::time_point<Clock, Duration> when) noexcept
+    {
+        return start_in(engine, engine.to_ticks(when));
     }
 
     // lawn_shared_start_local(), for the owner.
@@ -97,6 +116,12 @@ private:
         }
     };
 
+    bool start_in(const engine &engine, lawn_time_t ttl) noexcept
+    {
+        const lawn_time_t deadline = lawn_engine_time(engine.get()) + ttl;
+        return start_at(deadline < ttl ? LAWN_TIME_INFINITY : deadline);
+    }
+
     explicit shared_timer(state *owned) noexcept : state_(owned)
     {
     }
@@ -132,6 +157,17 @@ make_shared_timer(lawn_box_t *box, Function function) noexcept
         lawn_shared_init(&state->timer, box, timer::call);
     }
     return timer(state);
+}
+
+// With lawn_engine_box(), so on the engine's thread. Empty, too, when there is
+// no memory for that.
+template <typename Function>
+[[nodiscard]] shared_timer<Function>
+make_shared_timer(const engine &engine, Function function) noexcept
+{
+    lawn_box_t *const box = lawn_engine_box(engine.get());
+    return box ? make_shared_timer(box, std::move(function))
+               : shared_timer<Function>();
 }
 
 } // namespace lawn

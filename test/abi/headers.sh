@@ -27,7 +27,7 @@ void use()
     lawn_time_t fired = lawn::tsc_clock::to_ticks(hours(1));
     const lawn::lawn_ptr lawn = lawn::make_lawn();
     const lawn::keyed_ptr keyed = lawn::make_keyed(lawn.get(), 1);
-    const lawn::engine engine = lawn::make_engine();
+    lawn::engine engine = lawn::make_engine();
     lawn::timer one([&](lawn_time_t now) { fired = now; });
     lawn::timer two([&](lawn::timer_base &timer, lawn_time_t now) {
         timer.start(lawn.get(), now, fired);
@@ -35,10 +35,22 @@ void use()
     one.start(engine, duration<double>(0.5));
     one.start(engine, duration<unsigned char>(5));
     two.start(engine.get(), 5);
+    one.start(lawn.get(), 0, milliseconds(5));
+    one.start_at(engine, engine.now() + 5);
+    one.start_at(engine, lawn::tsc_clock::now() + seconds(5));
+    one.start_at(engine, steady_clock::now() + duration<float>(5));
     one.stop();
     two.pause();
+    lawn::function_timer any([&fired](lawn_time_t now) { fired = now; });
+    any.start(engine, minutes(1));
+    engine.progress();
+    engine.wait(microseconds(5));
+    engine.wait();
     auto shared = lawn::make_shared_timer(lawn_engine_box(engine.get()),
                                           [&](lawn_time_t now) { fired = now; });
+    auto same = lawn::make_shared_timer(engine, [](lawn_time_t) {});
+    same.start(engine, duration<double>(0.5));
+    same.start_at(engine, steady_clock::now());
     shared.start_at(5);
     shared.start_local_at(5);
     shared.stop();
@@ -53,3 +65,20 @@ for header in "$include"/lawn/*.hpp; do
     done
     echo "ok $name"
 done
+
+# A callable that does not fit is no allocation, but an error that says so.
+large='
+#include <lawn/lawn.hpp>
+struct large {
+    void *words[6];
+    void operator()(lawn_time_t) {}
+};
+lawn::function_timer timer(large{});'
+# shellcheck disable=SC2086
+if error=$(echo "$large" |
+    $CXX -std=c++17 $flags -I "$include" -x c++ - 2>&1); then
+    echo "a callable that does not fit compiles"
+    exit 1
+fi
+grep -q 'does not fit' <<<"$error"
+echo "ok lawn::function_timer"

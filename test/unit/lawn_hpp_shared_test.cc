@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -76,6 +77,37 @@ TEST_F(SharedHandle, ItsCallableLivesUntilTheOwnerLetsGo)
     EXPECT_EQ(pass(100), 0U);
     EXPECT_EQ(alive.use_count(), 1);
     EXPECT_EQ(*alive, 0);
+}
+
+// From its engine, which tells the time and the rate.
+TEST(SharedEngine, StartsByADurationAndAPointInTime)
+{
+    using namespace std::chrono_literals;
+    static lawn_time_t now;
+    now = 1000;
+    lawn_engine_params_t params = {};
+    params.clock = [](void *) { return now; };
+    params.ticks_per_sec = 1000;
+    lawn::engine engine = lawn::make_engine(&params);
+    ASSERT_TRUE(engine);
+    lawn_time_t fired_at = 0;
+    auto timer = lawn::make_shared_timer(
+        engine, [&fired_at](lawn_time_t at) { fired_at = at; });
+    ASSERT_TRUE(timer);
+    EXPECT_TRUE(timer.start(engine, 1999us)); // 1.999 ticks
+    EXPECT_EQ(timer.deadline(), 1002U);
+    EXPECT_TRUE(timer.start(engine, std::chrono::hours::max()));
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
+    EXPECT_TRUE(timer.start(engine, std::chrono::nanoseconds(INT64_MAX - 1)));
+    EXPECT_EQ(timer.deadline(), 1000 + 9'223'372'036'855U);
+    const auto past = lawn::tsc_clock::time_point();
+    EXPECT_TRUE(timer.start_at(engine, past));
+    EXPECT_EQ(timer.deadline(), 1000U);
+    now = 1005;
+    engine.progress();
+    EXPECT_EQ(fired_at, 1005U);
+    EXPECT_TRUE(timer.start_at(engine, lawn::tsc_clock::time_point::max()));
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
 }
 
 struct Ending {

@@ -459,9 +459,12 @@ TEST_F(Hpp, NothingIsAllocated)
         timer.start(engine_, 1ms);
         pass_at(now_ + 1);
         timer.start(engine_lawn(), now_, tsc_clock::to_ticks(1h));
+        lawn::function_timer any([&](lawn_time_t) { ++fired; });
+        any.start(engine_, 1ms);
+        pass_at(now_ + 1);
     }
     EXPECT_EQ(allocations, 0U);
-    EXPECT_EQ(fired, 1000U);
+    EXPECT_EQ(fired, 2000U);
 }
 
 } // namespace
