@@ -37,6 +37,7 @@
 #define rte_timer_pending lawn_rte_timer_pending
 #define rte_timer_manage lawn_rte_timer_manage
 #define rte_timer_next_ticks lawn_rte_timer_next_ticks
+#define rte_timer_dump_stats lawn_rte_timer_dump_stats
 #define rte_timer_data_alloc lawn_rte_timer_data_alloc
 #define rte_timer_data_dealloc lawn_rte_timer_data_dealloc
 #define rte_timer_alt_reset lawn_rte_timer_alt_reset

@@ -38,8 +38,11 @@
  *   - Each process has its own timers: those of more than one are started by
  *     rte_timer_alt_...(), see lawn/rte_timer_alt.h. A shared library shares
  *     those of the program if that exports lawn_rte_timers.
- *   - rte_timer_stop_all() and rte_timer_dump_stats() are not here; `period`,
- *     `f` and `arg` are what is left of the fields.
+ *   - rte_timer_dump_stats() tells how many timers are pending in any build,
+ *     and in files with RTE_LIBRTE_TIMER_DEBUG what DPDK's tells: the resets,
+ *     stops and passes of those files are counted.
+ *   - rte_timer_stop_all() is not here; `period`, `f` and `arg` are what is
+ * left of the fields.
  *
  * An lcore takes a lawn, 22 KiB, a timer 88 bytes. Only the first and last call
  * allocate and free.
@@ -50,8 +53,10 @@
 #include <lawn/timer.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +116,9 @@ enum {
     LAWN_RTE_TIMER_CONFIG   /* being reset or stopped */
 };
 
+/* What was done on an lcore, where RTE_LIBRTE_TIMER_DEBUG is defined. */
+enum { LAWN_RTE_RESETS, LAWN_RTE_STOPS, LAWN_RTE_MANAGES, LAWN_RTE_COUNTERS };
+
 /* The fields from `running` on are the lcore's own. */
 typedef struct lawn_rte_lcore {
     uint64_t next; /* when to look at the lawn; read without the lock */
@@ -121,6 +129,7 @@ typedef struct lawn_rte_lcore {
     lawn_rte_timer_t *running;
     lawn_rte_timer_t *first; /* due, and still to run */
     lawn_rte_timer_t *last;
+    uint64_t counters[LAWN_RTE_COUNTERS]; /* Atomic */
 } __attribute__((aligned(64))) lawn_rte_lcore_t;
 
 typedef struct {
@@ -139,6 +148,18 @@ static inline lawn_rte_lcore_t *lawn_rte_find(uint32_t id)
     return timers->lcores && id < timers->count && timers->lcores[id].lawn
                ? &timers->lcores[id]
                : NULL;
+}
+
+static inline void lawn_rte_count(unsigned counter)
+{
+#ifdef RTE_LIBRTE_TIMER_DEBUG
+    lawn_rte_lcore_t *const own = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
+    if (own) {
+        __atomic_fetch_add(&own->counters[counter], 1, __ATOMIC_RELAXED);
+    }
+#else
+    (void)counter;
+#endif
 }
 
 /* Two lcores may share a processor. */
@@ -280,6 +301,7 @@ static inline void lawn_rte_timer_repeat(lawn_rte_lcore_t *lcore,
                                          lawn_rte_timer_t *tim)
 {
     uint64_t now, late;
+    lawn_rte_count(LAWN_RTE_RESETS);
     lawn_rte_lock(lcore);
     now = lawn_now(lcore->lawn);
     late = now - lawn_timer_deadline(&tim->timer);
@@ -313,6 +335,7 @@ static inline int lawn_rte_timer_manage_at(uint64_t now)
     if (LAWN_UNLIKELY(!lcore)) {
         return -EINVAL;
     }
+    lawn_rte_count(LAWN_RTE_MANAGES);
     if (LAWN_LIKELY(now < __atomic_load_n(&lcore->next, __ATOMIC_RELAXED)) ||
         lcore->is_managing) {
         return 0;
@@ -410,6 +433,7 @@ static inline int lawn_rte_timer_reset_at(lawn_rte_timer_t *tim, uint64_t now,
     if (LAWN_UNLIKELY(!lawn_rte_timer_take(tim, &was))) {
         return -1;
     }
+    lawn_rte_count(LAWN_RTE_RESETS);
     if (was != lawn_rte_status(LAWN_RTE_TIMER_PENDING, lcore)) {
         lawn_rte_timer_leave(tim, was);
     }
@@ -453,6 +477,7 @@ static inline int lawn_rte_timer_stop(lawn_rte_timer_t *tim)
     if (!lawn_rte_timer_take(tim, &was)) {
         return -1;
     }
+    lawn_rte_count(LAWN_RTE_STOPS);
     lawn_rte_timer_leave(tim, was);
     lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
     return 0;
@@ -469,6 +494,50 @@ static inline int lawn_rte_timer_pending(lawn_rte_timer_t *tim)
 {
     return (__atomic_load_n(&tim->status, __ATOMIC_RELAXED) & 3) ==
            LAWN_RTE_TIMER_PENDING;
+}
+
+/*
+ * What is going on, of all lcores together. 0, or -EINVAL before
+ * rte_timer_subsystem_init().
+ */
+
+static inline uint64_t lawn_rte_timer_sum(unsigned counter)
+{
+    const lawn_rte_timers_t *const timers = &lawn_rte_timers;
+    uint64_t sum = 0;
+    uint32_t i;
+    for (i = 0; i < timers->count; ++i) {
+        sum += __atomic_load_n(&timers->lcores[i].counters[counter],
+                               __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
+static inline int lawn_rte_timer_dump_stats(FILE *f)
+{
+    const lawn_rte_timers_t *const timers = &lawn_rte_timers;
+    uint64_t pending = 0;
+    uint32_t i;
+    if (!timers->lcores) {
+        return -EINVAL;
+    }
+    for (i = 0; i < timers->count; ++i) {
+        lawn_rte_lcore_t *const lcore = &timers->lcores[i];
+        if (lcore->lawn) {
+            lawn_rte_lock(lcore);
+            pending += lawn_count(lcore->lawn);
+            lawn_rte_unlock(lcore);
+        }
+    }
+    fprintf(f, "Timer statistics:\n");
+#ifdef RTE_LIBRTE_TIMER_DEBUG
+    fprintf(f, "  reset = %" PRIu64 "\n", lawn_rte_timer_sum(LAWN_RTE_RESETS));
+    fprintf(f, "  stop = %" PRIu64 "\n", lawn_rte_timer_sum(LAWN_RTE_STOPS));
+    fprintf(f, "  manage = %" PRIu64 "\n",
+            lawn_rte_timer_sum(LAWN_RTE_MANAGES));
+#endif
+    fprintf(f, "  pending = %" PRIu64 "\n", pending);
+    return 0;
 }
 
 LAWN_END_DECLS

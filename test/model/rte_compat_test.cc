@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace
@@ -328,6 +329,28 @@ TEST(RteNames, Initialise)
     EXPECT_EQ(timer.f, function);
     EXPECT_EQ(rte_timer_stop(&timer), 0);
     rte_timer_subsystem_finalize();
+}
+
+// Without RTE_LIBRTE_TIMER_DEBUG calls are not counted.
+TEST_F(RteTimer, StatsTellWhatIsPending)
+{
+    const auto dump = [] {
+        char *text = nullptr;
+        size_t size = 0;
+        FILE *const f = open_memstream(&text, &size);
+        EXPECT_EQ(rte_timer_dump_stats(f), 0);
+        fclose(f);
+        const std::string all(text, size);
+        free(text);
+        return all;
+    };
+    Timer one, two;
+    reset(one, 100);
+    reset(two, 100, PERIODICAL, 2);
+    EXPECT_EQ(dump(), "Timer statistics:\n  pending = 2\n");
+    manage(begin + 100);
+    EXPECT_EQ(one.runs(), 1U);
+    EXPECT_EQ(dump(), "Timer statistics:\n  pending = 1\n");
 }
 
 } // namespace
