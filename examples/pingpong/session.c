@@ -65,7 +65,7 @@ void session_close_connection(connection_t *c)
 static void linger_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     (void)now;
-    session_end((session_t *)((char *)timer - offsetof(session_t, linger)));
+    session_end(lawn_container_of(timer, session_t, linger));
 }
 
 lawn_status_t session_start(session_t *s, lawn_engine_t *engine)

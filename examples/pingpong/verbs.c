@@ -150,8 +150,7 @@ unsigned verbs_progress(transport_t *v)
  * are thrown away first: their slots are posted anew. */
 void verbs_recover(lawn_timer_t *timer, lawn_time_t now)
 {
-    transport_t *v =
-        (transport_t *)((char *)timer - offsetof(transport_t, recovery));
+    transport_t *v = lawn_container_of(timer, transport_t, recovery);
     struct ibv_wc wc[BATCH];
     (void)now;
     bool is_back = verbs_qp_reset(v);

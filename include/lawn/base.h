@@ -32,6 +32,14 @@
 #define LAWN_UNLIKELY(condition) (condition)
 #endif
 
+/* The object of type `type` whose member `member` is at `ptr`: what a callback
+ * makes of the timer that it is given, wherever that stands in the object. A
+ * `ptr` to anything else than the member's type draws a warning from a C
+ * compiler, and an error from one of C++; there, for standard-layout types. */
+#define lawn_container_of(ptr, type, member)                                   \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member) +                   \
+                      0 * sizeof(0 ? (ptr) : &((type *)0)->member)))
+
 #ifdef __cplusplus
 #define LAWN_BEGIN_DECLS extern "C" {
 #define LAWN_END_DECLS }

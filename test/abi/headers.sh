@@ -82,3 +82,27 @@ if error=$(echo "$large" |
 fi
 grep -q 'does not fit' <<<"$error"
 echo "ok lawn::function_timer"
+
+# lawn_container_of() takes the member's type and no other, in both languages.
+container='
+#include <lawn/timer.h>
+typedef struct {
+    int name;
+    lawn_timer_t timer;
+} object_t;
+object_t *of(lawn_timer_t *given);
+object_t *of(lawn_timer_t *given)
+{
+    return lawn_container_of(given, object_t, MEMBER);
+}'
+for compiler in "$CC -std=c11 -x c" "$CXX -std=c++17 -x c++"; do
+    # shellcheck disable=SC2086
+    $compiler $flags -I "$include" - <<<"${container/MEMBER/timer}"
+    # shellcheck disable=SC2086
+    if $compiler $flags -I "$include" - <<<"${container/MEMBER/name}" \
+        2>/dev/null; then
+        echo "lawn_container_of() takes another type: $compiler"
+        exit 1
+    fi
+done
+echo "ok lawn_container_of"

@@ -35,4 +35,25 @@ TEST(Version, IsThatOfTheHeaders)
               LAWN_VERSION_STRING);
 }
 
+TEST(Base, ContainerOfAMember)
+{
+    struct Inner {
+        char byte;
+        int members[3];
+    };
+    struct Object {
+        char name;
+        double first;
+        Inner inner;
+    };
+    Object object = {};
+    EXPECT_EQ(lawn_container_of(&object.name, Object, name), &object);
+    EXPECT_EQ(lawn_container_of(&object.inner, Object, inner), &object);
+    EXPECT_EQ(
+        lawn_container_of(&object.inner.members[1], Object, inner.members[1]),
+        &object);
+    const double *const first = &object.first;
+    EXPECT_EQ(lawn_container_of(first, Object, first), &object);
+}
+
 } // namespace
