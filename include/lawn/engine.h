@@ -146,7 +146,8 @@ LAWN_API void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source);
 LAWN_API unsigned lawn_engine_progress(lawn_engine_t *engine);
 
 /* The time read by the latest pass, in ticks; costs a load. Before the first
- * pass, the time of creation. The engine's thread only. */
+ * pass, the time of creation. It is as old as the pass: a timer started with it
+ * may be short by that much on the wall. The engine's thread only. */
 LAWN_API lawn_time_t lawn_engine_now(const lawn_engine_t *engine);
 
 /* The engine's time now, in ticks, from any thread while the engine lives;

@@ -323,6 +323,33 @@ TEST_F(Deadline, AtTheEndOfTime)
     }
 }
 
+// At the last tick of all, where no TTL is over any more.
+TEST_F(Deadline, AtTheLastTick)
+{
+    Probe &before = probe();
+    start(before, 0, 10);
+    const Probes all = make(4);
+    for (Probe *const p : all) {
+        start(*p, LAWN_TIME_INFINITY, p == all[0] ? 0 : 5);
+        EXPECT_EQ(deadline(*p), LAWN_TIME_INFINITY);
+    }
+    lawn_queue_start(create(0), &all[1]->timer, LAWN_TIME_INFINITY);
+    lawn_queue_start(create(7), &all[2]->timer, LAWN_TIME_INFINITY);
+    EXPECT_EQ(lawn_now(lawn_), LAWN_TIME_INFINITY);
+    EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
+    EXPECT_EQ(lawn_advance(lawn_, LAWN_TIME_INFINITY, 0), 1U);
+    EXPECT_EQ(before.fired_at, Times{last_time});
+    EXPECT_EQ(lawn_advance(lawn_, LAWN_TIME_INFINITY, 1), 0U);
+    EXPECT_EQ(lawn_next(lawn_), LAWN_TIME_INFINITY);
+    EXPECT_TRUE(lawn_settle(lawn_, 0));
+    EXPECT_TRUE(lawn_timer_pause(lawn_, &all[3]->timer));
+    EXPECT_TRUE(lawn_timer_stop(lawn_, &all[0]->timer));
+    start(*all[3], 5, 5);
+    EXPECT_EQ(lawn_count(lawn_), 3U);
+    EXPECT_EQ(lawn_drain(lawn_, nullptr), 3U);
+    EXPECT_EQ(lawn_next(lawn_), LAWN_TIME_INFINITY);
+}
+
 // TTLs that a signed number has no room for.
 TEST_F(Deadline, MoreThanHalfOfAllTimeIsExact)
 {

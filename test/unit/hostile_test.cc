@@ -339,6 +339,51 @@ TEST(Hostile, DrainInsideADrain)
     lawn_destroy(lawn);
 }
 
+// What a callback starts, in a slot or in a queue, is what to advance for, also
+// while the drain goes on. A drain inside takes part of it.
+TEST(Hostile, NextInsideADrainIsNoLaterThanWhatIsStartedThere)
+{
+    static lawn_t *lawn;
+    static lawn_queue_t *queue;
+    static std::vector<lawn_timer_t> timers;
+    static lawn_time_t ttl;
+    ASSERT_EQ(lawn_create(nullptr, &lawn), LAWN_OK);
+    ASSERT_EQ(lawn_queue_create(lawn, 300, &queue), LAWN_OK);
+    timers.assign(30, lawn_timer_t{});
+    for (size_t i = 0; i < timers.size(); ++i) {
+        lawn_timer_start(lawn, &timers[i], 0, i % 3 == 0 ? 0 : 1000 * i);
+        if (i % 3 == 1) {
+            lawn_queue_start(queue, &timers[i], 0);
+        }
+    }
+    ttl = 1'000'000;
+    const auto each = [](lawn_timer_t *timer, lawn_time_t now) {
+        if (timer - timers.data() == 15) {
+            lawn_drain(lawn, nullptr);
+            EXPECT_EQ(lawn_next(lawn), LAWN_TIME_INFINITY);
+        }
+        ttl /= 2; // each earlier than all before
+        lawn_timer_start(lawn, timer, now, ttl);
+        EXPECT_LE(lawn_next(lawn), now + ttl);
+        lawn_queue_start(queue, timer, now);
+        EXPECT_LE(lawn_next(lawn), now + 300);
+        lawn_timer_start(lawn, timer, now, ttl);
+        EXPECT_LE(lawn_next(lawn), now + ttl);
+        EXPECT_EQ(lawn_check(lawn), LAWN_OK);
+    };
+    lawn_drain(lawn, each);
+    EXPECT_GE(lawn_count(lawn), 1U);
+    lawn_time_t earliest = LAWN_TIME_INFINITY;
+    for (const lawn_timer_t &timer : timers) {
+        earliest = std::min(earliest, lawn_timer_is_active(&timer)
+                                          ? lawn_timer_deadline(&timer)
+                                          : LAWN_TIME_INFINITY);
+    }
+    EXPECT_LE(lawn_next(lawn), earliest);
+    EXPECT_EQ(lawn_advance(lawn, earliest, 0), 1U);
+    lawn_destroy(lawn);
+}
+
 // While a drain hands them over, its callbacks stop and restart those to come.
 TEST(Hostile, DrainOfWhatIsStoppedAndRestartedMeanwhile)
 {

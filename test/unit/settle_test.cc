@@ -103,6 +103,22 @@ TEST_F(Settle, PausedAndReArmedTimersAreInNobodysWay)
     expect_fires_at(5'500'001);
 }
 
+// Nothing moves, so whoever asks again without an advance is told the same.
+TEST_F(Settle, WhatIsDueIsForAnAdvance)
+{
+    auto &timers = make(3);
+    lawn_timer_start(lawn_, &timers[0], 0, 10);
+    lawn_timer_start(lawn_, &timers[1], 0, 500);
+    lawn_timer_start(lawn_, &timers[2], 20, 1000);
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_FALSE(lawn_settle(lawn_, 0));
+        EXPECT_LE(lawn_next(lawn_), 10U);
+        EXPECT_EQ(lawn_count(lawn_), 3U);
+    }
+    EXPECT_EQ(lawn_advance(lawn_, 20, 0), 1U);
+    expect_settled(500);
+}
+
 TEST_F(Settle, LooksAtNoMoreThanItMay)
 {
     auto &timers = make(100);
