@@ -172,7 +172,9 @@ LAWN_API lawn_t *lawn_engine_lawn(lawn_engine_t *engine);
 LAWN_API lawn_box_t *lawn_engine_box(lawn_engine_t *engine);
 
 /* lawn_timer_start() with the clock read here: exact wherever it is called.
- * `ttl` is in ticks. Cannot fail, never allocates. */
+ * `ttl` is in ticks; LAWN_TIME_INFINITY is never. So are the 2^32 ticks below
+ * it, a negative difference in disguise, but for an assertion in debug builds.
+ * Cannot fail, never allocates. */
 LAWN_API void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
                                 lawn_time_t ttl);
 

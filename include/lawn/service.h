@@ -64,12 +64,13 @@ LAWN_API lawn_status_t lawn_service_create(const lawn_service_params_t *params,
                                            lawn_service_t **service_p);
 
 /* Has fn(arg) called `ttl` ticks from now, or later, as soon as the thread
- * comes to it; LAWN_TIME_INFINITY is never. `handle_p` may be NULL. It is
- * written before the timer can expire. BUSY when `max_pending` timers are
- * pending, NO_MEMORY, UNSUPPORTED when the service has been stopped,
- * INVALID_PARAM when `fn` is NULL. Any thread, callbacks included. Takes a lock
- * of its processor's for some instructions. Allocates when more timers are
- * pending than ever before. */
+ * comes to it; LAWN_TIME_INFINITY is never. So are the 2^32 ticks below it, a
+ * negative difference in disguise, but for an assertion in debug builds.
+ * `handle_p` may be NULL. It is written before the timer can expire. BUSY when
+ * `max_pending` timers are pending, NO_MEMORY, UNSUPPORTED when the service has
+ * been stopped, INVALID_PARAM when `fn` is NULL. Any thread, callbacks
+ * included. Takes a lock of its processor's for some instructions. Allocates
+ * when more timers are pending than ever before. */
 LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           lawn_time_t ttl,
                                           void (*fn)(void *arg), void *arg,

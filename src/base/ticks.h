@@ -25,6 +25,15 @@ inline lawn_time_t later_of(lawn_time_t a, lawn_time_t b)
     return a > b ? a : b;
 }
 
+// For assertions: a span that somebody may have meant. What lies in the last
+// 2^32 ticks below INFINITY is a difference of two times that was taken the
+// wrong way round, (lawn_time_t)-5.
+inline bool is_span(lawn_time_t span)
+{
+    return span < LAWN_TIME_INFINITY - (lawn_time_t{1} << 32) ||
+           span == LAWN_TIME_INFINITY;
+}
+
 } // namespace lawn
 
 #endif

@@ -314,6 +314,7 @@ lawn_box_t *lawn_engine_box(lawn_engine_t *engine)
 void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
                        lawn_time_t ttl)
 {
+    LAWN_ASSERT(is_span(ttl) && "the TTL is no negative difference");
     lawn_timer_start(engine->lawn, timer, read_clock(engine), ttl);
 }
 

@@ -204,6 +204,7 @@ lawn_status_t lawn_service_start(lawn_service_t *service, lawn_time_t ttl,
                                  void (*fn)(void *arg), void *arg,
                                  lawn_service_timer_t *handle_p)
 {
+    LAWN_ASSERT(is_span(ttl) && "the TTL is no negative difference");
     if (!fn) {
         return LAWN_ERR_INVALID_PARAM;
     }

@@ -219,6 +219,17 @@ TEST_F(Engine, StartReadsTheClock)
     EXPECT_FALSE(lawn_engine_stop(engine_, &timers_[0].timer));
 }
 
+TEST_F(Engine, ANegativeTtlIsAMistake)
+{
+    lawn_timer_t timer = {};
+    const lawn_time_t later = now_ + 5;
+    EXPECT_MISUSE(lawn_engine_start(engine_, &timer, now_ - later), "negative");
+    lawn_engine_stop(engine_, &timer);
+    lawn_engine_start(engine_, &timer, LAWN_TIME_INFINITY);
+    EXPECT_EQ(lawn_timer_deadline(&timer), LAWN_TIME_INFINITY);
+    lawn_engine_stop(engine_, &timer);
+}
+
 TEST_F(Engine, TimeDoesNotGoBack)
 {
     pass_at(start + 100);

@@ -514,4 +514,20 @@ TEST_F(ServiceDeathTest, ACallbackDoesNotStopItsService)
     EXPECT_MISUSE(stop(), "is_own");
 }
 
+// A difference taken the wrong way round; in release builds it never comes.
+TEST_F(ServiceDeathTest, ANegativeTtlIsNone)
+{
+    for (const lawn_time_t less : {lawn_time_t{5}, lawn_time_t{1} << 32}) {
+        EXPECT_MISUSE(
+            {
+                create();
+                start(lawn_time_t{0} - less);
+                EXPECT_EQ(lawn_service_stop(service_, nullptr, nullptr), 1U);
+                lawn_service_destroy(service_);
+                service_ = nullptr;
+            },
+            "the TTL is no negative difference");
+    }
+}
+
 } // namespace
