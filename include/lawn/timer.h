@@ -82,8 +82,9 @@ typedef struct lawn_link {
     struct lawn_link *prev;
 } lawn_link_t;
 
-/* Embed it in your own object; the memory is yours, and must not move or be
- * freed while the timer runs or is paused. Zero-filled is a valid idle timer
+/* Embed it in your own object; the memory is yours, and must not move, be freed
+ * or be initialised anew while the timer runs or is paused: an assertion in
+ * debug builds, where they come upon it. Zero-filled is a valid idle timer
  * without a callback. */
 struct lawn_timer {
     lawn_link_t link;
@@ -122,7 +123,9 @@ LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer,
  * at the next advance, never within the one that is running, so a callback
  * that re-arms itself with 0 cannot spin. A `now` before the latest that this
  * lawn has seen is taken as that one. Deadlines from INFINITY - 1 on never
- * come. The paper's StartTimer. */
+ * come. So a ttl that is a negative difference in disguise, (lawn_time_t)-5,
+ * never fires, and nothing here tells it from one that is meant; a deadline
+ * that may be past is for lawn_timer_start_at(). The paper's StartTimer. */
 LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                   lawn_time_t now, lawn_time_t ttl);
 
@@ -174,7 +177,9 @@ LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
  * sleep until then, by looking at no more than `max_touches` timers (0: no
  * limit); nothing moves. True when it is. False when that was not enough, and
  * lawn_next() is earlier than it could be: wake up then, advance, and ask
- * again. False also when something is due now, and from a callback. The first
+ * again. False also when something is due now, and from a callback. Advance
+ * between two calls: it fires nothing by itself, and told the same it answers
+ * the same, so a loop that only asks until it is true may never end. The first
  * start after it may make lawn_next() earlier again. */
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 
@@ -194,7 +199,7 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
  * (NULL: to nobody) in no order, with the latest time seen; paused timers are
  * let go. Returns how many were handed over. What `each` starts anew stays. A
  * drain from inside `each` takes all that is left, and what was started anew.
- */
+ * Timers of lawn/keyed.h are among them, see lawn_keyed_identify(). */
 LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
 
 /* Walks the whole structure and every invariant in it, O(count); for tests.

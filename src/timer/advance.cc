@@ -41,6 +41,7 @@ void clear_if_empty(Lawn *lawn, const lawn_link_t *slot)
 // Behind the first timer of a slot that is not up, none is.
 bool is_up(const Lawn *lawn, const lawn_link_t *slot, const lawn_link_t *link)
 {
+    LAWN_ASSERT(is_in_place(slot) && "no timer was lost while it ran");
     return link != slot && timer_of(link)->check <= lawn->until;
 }
 

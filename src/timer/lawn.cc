@@ -49,7 +49,7 @@ LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
 // Stops without forgetting where the timer is linked.
 bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
 {
-    LAWN_ASSERT(may_hold(lawn, timer));
+    assert_own(lawn, timer);
     report(lawn, event, timer, lawn->now, 0);
     if (!is_linked(timer)) {
         timer->check = 0; // the deadline that it fired at, if it has
@@ -72,6 +72,8 @@ void begin_drain(Lawn *lawn)
         for (lawn_link_t &slot : slots) {
             while (!list_is_empty(&slot)) {
                 lawn_link_t *const link = slot.next;
+                LAWN_ASSERT(is_in_place(link) && is_in_place(&slot) &&
+                            "no timer was lost while it ran");
                 list_remove(link);
                 list_append(&lawn->due, link);
                 timer_of(link)->check = LAWN_TIME_INFINITY;
@@ -109,6 +111,15 @@ void file_due(Lawn *lawn, lawn_timer_t *timer)
     timer->check = due_check(lawn);
     list_append(&lawn->due, &timer->link);
     set_wake(lawn, earlier_of(lawn->wake, timer->deadline));
+}
+
+bool is_sound(const lawn_timer_t *timer)
+{
+    const lawn_time_t deadline = timer->deadline;
+    return is_linked(timer)
+               ? is_in_place(&timer->link) &&
+                     (timer->check <= deadline || timer->check >= open_limit)
+               : deadline == 0 || deadline == LAWN_TIME_INFINITY;
 }
 
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
@@ -203,7 +214,7 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
                            lawn_time_t deadline)
 {
     Lawn *const lawn = impl_of(handle);
-    LAWN_ASSERT(may_hold(lawn, timer));
+    assert_own(lawn, timer);
     LAWN_PROBE(start, timer, deadline, lawn->now);
     if (LAWN_UNLIKELY(deadline >= lawn->limit)) {
         start_closed(lawn, timer, deadline);

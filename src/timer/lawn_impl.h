@@ -78,6 +78,18 @@ inline const Lawn *impl_of(const lawn_t *lawn)
     return static_cast<const Lawn *>(lawn);
 }
 
+// For assertions, of what is in a list: whether its neighbours point back. They
+// do not when a timer that runs was initialised anew, freed or overwritten.
+inline bool is_in_place(const lawn_link_t *link)
+{
+    const auto is_link = [](const lawn_link_t *at) {
+        return at &&
+               reinterpret_cast<uintptr_t>(at) % alignof(lawn_link_t) == 0;
+    };
+    return is_link(link->next) && is_link(link->prev) &&
+           link->next->prev == link && link->prev->next == link;
+}
+
 // The link is a timer's first member.
 inline lawn_timer_t *timer_of(lawn_link_t *link)
 {
@@ -155,6 +167,8 @@ inline void file_in_class(Lawn *lawn, lawn_timer_t *timer, unsigned c)
 {
     const lawn_time_t slot = slot_of(c, timer->deadline);
     const lawn_time_t check = slot << shift_of(c);
+    LAWN_ASSERT(is_in_place(&lawn->slots[c][slot % slot_count]) &&
+                "no timer beside this one was lost while it ran");
     timer->check = check;
     list_append(&lawn->slots[c][slot % slot_count], &timer->link);
     lawn->filled[c] |= bit_of(slot);
@@ -183,9 +197,19 @@ void open(Lawn *lawn);
 // Begins an advance or a drain; open() ends it.
 void enter(Lawn *lawn);
 
-// Asserted of every timer that the caller says to be idle or the lawn's, as
-// far as a short look shows: a timer has no room for its lawn.
+// Of a timer that the caller says to be idle or the lawn's, as far as a short
+// look shows: whether it is one at all, and whether it is another lawn's, for
+// which a timer has no room.
+bool is_sound(const lawn_timer_t *timer);
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer);
+
+inline void assert_own([[maybe_unused]] const Lawn *lawn,
+                       [[maybe_unused]] const lawn_timer_t *timer)
+{
+    LAWN_ASSERT(is_sound(timer) && "the timer was initialised, and neither "
+                                   "moved nor overwritten while it ran");
+    LAWN_ASSERT(may_hold(lawn, timer) && "the timer is no other lawn's");
+}
 
 } // namespace lawn
 

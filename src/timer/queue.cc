@@ -145,7 +145,7 @@ void lawn_queue_destroy(lawn_queue_t *queue)
 void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(queue->lawn);
-    LAWN_ASSERT(may_hold(lawn, timer));
+    assert_own(lawn, timer);
     if (lawn->is_settled) {
         open(lawn);
     }

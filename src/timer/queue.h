@@ -63,6 +63,7 @@ LAWN_COLD_PATH inline void put_off(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 // Takes the timer out of its list, then fires it or puts it off.
 inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 {
+    LAWN_ASSERT(is_in_place(&timer->link) && "no timer was lost while it ran");
     list_remove(&timer->link);
     --pass->left;
     if (LAWN_UNLIKELY(timer->deadline > pass->now)) {
