@@ -3,6 +3,7 @@
 // The promises of lawn/engine.h about a pass, on virtual time.
 
 #include "engine_fixture.h"
+#include "misuse.h"
 
 using namespace lawn_test;
 
