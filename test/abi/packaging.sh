@@ -63,20 +63,22 @@ $CC -std=c11 "$work/ten.c" -o "$work/ten-static" "${flags[@]}" \
 expect_rang "$work/ten-static"
 echo "ok static"
 
-# CMake, where the package has been moved to.
+# CMake, where the package has been moved to. No other version fits.
 if command -v cmake >/dev/null; then
+    IFS=. read -r major minor patch < <(pkg-config --modversion lawn)
     mkdir "$work/cmake"
     cp "$work/ten.c" "$work/cmake/"
-    cat >"$work/cmake/CMakeLists.txt" <<'END'
+    cat >"$work/cmake/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.16)
 project(user C)
-find_package(lawn 0.1 REQUIRED)
+find_package(lawn $major.$minor REQUIRED)
 add_executable(ten ten.c)
 target_link_libraries(ten lawn::lawn)
-foreach(version 0 0.0.9 0.1.1000 0.2 1 1.1)
-  find_package(lawn ${version} QUIET)
+foreach(version 0.0.9 $major.$minor.$((patch + 1)) $major.$((minor + 1))
+                $((major + 1)))
+  find_package(lawn \${version} QUIET)
   if(lawn_FOUND)
-    message(FATAL_ERROR "lawn ${lawn_VERSION} was found for ${version}")
+    message(FATAL_ERROR "lawn \${lawn_VERSION} was found for \${version}")
   endif()
 endforeach()
 END
