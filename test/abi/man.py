@@ -43,7 +43,7 @@ def check_functions(root, man):
                 expect((man / "man3" / f"{name}.3").exists(),
                        f"no page: {name}")
     for name in exported ^ set(declared):
-        expect(False, f"either not declared or not exported: {name}")
+        failures.append(f"either not declared or not exported: {name}")
     for name in exported & set(declared):
         page = text_of(man, man / "man3" / f"{name}.3")
         expect(f"#include <lawn/{declared[name]}>" in page,
