@@ -1,7 +1,7 @@
 #!/bin/bash
 # liblawn.so needs libc and nothing else, exports what the version script names
 # and nothing else, and runs no code when it is loaded.
-# Usage: symbols.sh LIBRARY VERSION_SCRIPT
+# Usage: symbols.sh LIBRARY VERSION_SCRIPT; CC is the compiler
 set -euo pipefail
 library=$1 map=$2
 
@@ -25,9 +25,17 @@ if [ -n "$others" ]; then
     exit 1
 fi
 
-initialisers=$(nm -C "$library" | grep '_GLOBAL__sub_I' || true)
-if [ -n "$initialisers" ]; then
-    echo "static initialisers: $initialisers"
+# What every library runs, an empty one shows; in a stripped one, too.
+initialisers() {
+    readelf -SW "$1" | sed 's/^.*] //' |
+        awk '$1 ~ /^\.(preinit_array|init_array|ctors)$/ { print $1, $5 }'
+}
+empty=$(mktemp)
+trap 'rm -f "$empty"' EXIT
+read -ra cc <<<"$CC"
+"${cc[@]}" -shared -fPIC -x c /dev/null -o "$empty"
+if ! diff <(initialisers "$empty") <(initialisers "$library"); then
+    echo "static initialisers: $(nm -C "$library" | grep '_GLOBAL__sub_I')"
     exit 1
 fi
 echo "ok $(wc -l <<<"$exported") symbols, needs $needed"
