@@ -96,9 +96,14 @@ struct lawn_conn {
     lawn_time_t rttvar;
     lawn_time_t unacked_since; /* oldest send that is not acknowledged */
     lawn_time_t since;         /* nothing was sent before */
-    lawn_time_t idle;          /* keepalive_idle with this one's jitter */
-    unsigned attempt;          /* retransmissions since the last ACK */
-    unsigned probe;            /* probes since something was received */
+    lawn_time_t heard_at;
+    lawn_time_t retransmitted_at; /* with `attempt`: the first of them */
+    uint64_t retransmissions;
+    uint64_t spurious;
+    uint64_t probes;
+    lawn_time_t idle; /* keepalive_idle with this one's jitter */
+    unsigned attempt; /* retransmissions since the last ACK */
+    unsigned probe;   /* probes since something was received */
     lawn_conn_params_t params;
     lawn_conn_ops_t ops;
 };
@@ -159,11 +164,46 @@ LAWN_API void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
 LAWN_API void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
                                   lawn_time_t sent_at, bool all_acked);
 
+/* A retransmission was not needed: the peer says that it has received twice
+ * what was sent again (RFC 2883, RFC 3708). For the statistics alone.
+ * lawn_conn_on_ack_of() finds such by itself, by the Eifel algorithm (RFC
+ * 3522): the ACK answers what was sent before the first retransmission. */
+LAWN_API void lawn_conn_on_spurious(lawn_conn_t *conn);
+
 /* Anything valid was received: the peer lives. */
 LAWN_API void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
 
+/* Of a connection since it was opened; a closed one keeps what it was. Times
+ * are ticks. */
+typedef struct {
+    uint64_t retransmissions;  /* calls of `retransmit` */
+    uint64_t spurious;         /* that were not needed, as far as is known */
+    uint64_t probes;           /* calls of `probe` */
+    lawn_time_t rto;           /* lawn_conn_rto() */
+    lawn_time_t srtt;          /* smoothed round trip; 0: none measured */
+    lawn_time_t rttvar;        /* its variation */
+    lawn_time_t heard_at;      /* when something was received last, or opened */
+    lawn_time_t unacked_since; /* the oldest send without an ACK; INFINITY: all
+                                * is acknowledged */
+} lawn_conn_stats_t;
+
+/* What is known of a connection. */
+LAWN_INLINE void lawn_conn_query(const lawn_conn_t *conn,
+                                 lawn_conn_stats_t *stats);
+
+/* The same for programs that know a smaller or a larger structure, of `size`
+ * bytes: what the library does not know is 0. */
+LAWN_API void lawn_conn_query_sized(const lawn_conn_t *conn,
+                                    lawn_conn_stats_t *stats, size_t size);
+
 /* The RTO that the next (re)transmission will wait, in ticks. */
 LAWN_API lawn_time_t lawn_conn_rto(const lawn_conn_t *conn);
+
+LAWN_INLINE void lawn_conn_query(const lawn_conn_t *conn,
+                                 lawn_conn_stats_t *stats)
+{
+    lawn_conn_query_sized(conn, stats, sizeof(*stats));
+}
 
 LAWN_END_DECLS
 

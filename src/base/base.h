@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Misuse by the programmer: an assertion in debug builds, defined behaviour in
 // release builds (NDEBUG), stated at each function.
@@ -39,6 +40,16 @@ inline void release(const lawn_allocator_t &allocator, void *memory)
     } else if (memory) {
         allocator.release(allocator.arg, memory);
     }
+}
+
+// Fills the structure of a program that knows `size` bytes of it, which may be
+// less or more than the library does.
+inline void copy_known(void *to, size_t size, const void *known,
+                       size_t known_size)
+{
+    const size_t both = size < known_size ? size : known_size;
+    memcpy(to, known, both);
+    memset(static_cast<char *>(to) + both, 0, size - both);
 }
 
 } // namespace lawn

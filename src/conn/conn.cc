@@ -85,6 +85,7 @@ void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
 void received(lawn_conn_t *conn, lawn_time_t now)
 {
     conn->probe = 0;
+    conn->heard_at = now;
     if (conn->idle != 0) {
         lawn_timer_start(conn->engine->lawn, &conn->keepalive, now, conn->idle);
     }
@@ -173,7 +174,9 @@ void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
         die(conn, now, LAWN_CONN_RETRY_EXCEEDED);
         return;
     }
+    conn->retransmitted_at = conn->attempt == 0 ? now : conn->retransmitted_at;
     conn->attempt += conn->attempt != UINT_MAX;
+    conn->retransmissions++;
     if (params.rto_fixed == 0) {
         conn->rto = rto_back_off(conn->rto, params.backoff, params.rto_max);
     }
@@ -193,6 +196,7 @@ void keepalive_expired(lawn_timer_t *timer, lawn_time_t now)
         return;
     }
     conn->probe++;
+    conn->probes++;
     lawn_timer_start(conn->engine->lawn, timer, now,
                      conn->params.keepalive_interval);
     if (conn->ops.probe) {
@@ -235,6 +239,7 @@ lawn_status_t lawn_conn_open(lawn_engine_t *engine,
     conn->context = context;
     conn->engine = engine;
     conn->since = lawn_engine_now(engine);
+    conn->heard_at = conn->since;
     conn->params = params ? *params : defaults(engine->ticks_per_sec);
     conn->ops = *ops;
     const lawn_conn_params_t &own = conn->params;
@@ -291,6 +296,8 @@ void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
     // What a peer echoes is no mistake of this program's: no assertion.
     const bool is_sample =
         sent_at != 0 && sent_at >= conn->since && sent_at < now;
+    conn->spurious +=
+        is_sample && conn->attempt != 0 && sent_at < conn->retransmitted_at;
     acked(conn, now, is_sample ? now - sent_at : 0, all_acked);
 }
 
@@ -304,4 +311,26 @@ void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)
 lawn_time_t lawn_conn_rto(const lawn_conn_t *conn)
 {
     return conn->rto;
+}
+
+void lawn_conn_on_spurious(lawn_conn_t *conn)
+{
+    conn->spurious++;
+}
+
+void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,
+                           size_t size)
+{
+    const bool is_waiting = lawn_timer_is_active(&conn->retransmit);
+    const lawn_conn_stats_t known = {
+        conn->retransmissions,
+        conn->spurious,
+        conn->probes,
+        conn->rto,
+        conn->srtt,
+        conn->rttvar,
+        conn->heard_at,
+        is_waiting ? conn->unacked_since : LAWN_TIME_INFINITY,
+    };
+    copy_known(stats, size, &known, sizeof(known));
 }

@@ -14,8 +14,6 @@
 #include "base/probe.h"
 #include "timer/lawn_impl.h"
 
-#include <string.h>
-
 using namespace lawn;
 
 namespace
@@ -150,9 +148,7 @@ void lawn_engine_query_sized(const lawn_engine_t *engine,
 {
     lawn_engine_stats_t copy = {};
     copy_stats(engine, &copy);
-    const size_t known = size < sizeof(copy) ? size : sizeof(copy);
-    memcpy(stats, &copy, known);
-    memset(reinterpret_cast<char *>(stats) + known, 0, size - known);
+    copy_known(stats, size, &copy, sizeof(copy));
 }
 
 void lawn_engine_query_lateness(const lawn_engine_t *engine,
