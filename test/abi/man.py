@@ -84,7 +84,7 @@ def check_options(man, program):
     name = pathlib.Path(program).name
     page = text_of(man, man / "man1" / f"{name}.1").replace("\\-", "-")
     # Those of the program, not of the examples.
-    options = re.findall(r"^  (?:-\w, |    )(--[a-z-]+)\s", usage, re.M)
+    options = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)\s", usage, re.M)
     expect(options, f"{name}: --help tells of no options")
     for option in options:
         expect(re.search(rf"{option}(?![\w-])", page),
