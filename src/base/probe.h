@@ -9,6 +9,10 @@
 
 #if LAWN_HAVE_SDT
 #include <sys/sdt.h>
+#ifdef __clang__
+// What the macros of that header expand to is not ours.
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
 #define LAWN_PROBE(name, a, b, c) DTRACE_PROBE3(lawn, name, a, b, c)
 #else
 #define LAWN_PROBE(name, a, b, c) ((void)0)
