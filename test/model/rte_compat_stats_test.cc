@@ -6,12 +6,12 @@
 namespace
 {
 
-thread_local unsigned lcore = 0;
+thread_local unsigned this_lcore = 0;
 
 } // namespace
 
 #define LAWN_RTE_COMPAT
-#define LAWN_RTE_LCORE_ID() lcore
+#define LAWN_RTE_LCORE_ID() this_lcore
 #define LAWN_RTE_MAX_LCORE 4u
 #define LAWN_RTE_HAS_LCORE(id) ((id) != 3)
 #define RTE_LIBRTE_TIMER_DEBUG
@@ -60,7 +60,7 @@ TEST(RteTimerStats, AreWhatDpdkTells)
     };
     reset(0, 100, SINGLE, nullptr);
     reset(0, 50, SINGLE, nullptr); // again, and still one
-    lcore = 1;
+    this_lcore = 1;
     reset(1, 50, PERIODICAL, nullptr);
     reset(2, 50, PERIODICAL, timers);
     EXPECT_EQ(lawn_rte_timer_reset_at(&timers[0], 0, 5, SINGLE, 3, stop_itself,
@@ -68,18 +68,18 @@ TEST(RteTimerStats, AreWhatDpdkTells)
               -EINVAL); // there is no such lcore
     EXPECT_EQ(stats(), "Timer statistics:\n  reset = 4\n  stop = 0\n"
                        "  manage = 0\n  pending = 3\n");
-    for (lcore = 0; lcore < 3; ++lcore) {
+    for (this_lcore = 0; this_lcore < 3; ++this_lcore) {
         EXPECT_EQ(lawn_rte_timer_manage_at(1010), 0); // nothing is due
         EXPECT_EQ(lawn_rte_timer_manage_at(1050), 0);
     }
     // The periodical one has been reset, and the last has stopped itself.
     EXPECT_EQ(stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
                        "  manage = 6\n  pending = 1\n");
-    lcore = LCORE_ID_ANY; // a thread that is on none is not counted
+    this_lcore = LCORE_ID_ANY; // a thread that is on none is not counted
     EXPECT_EQ(rte_timer_stop(&timers[1]), 0);
     EXPECT_EQ(stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
                        "  manage = 6\n  pending = 0\n");
-    lcore = 0;
+    this_lcore = 0;
     rte_timer_subsystem_finalize();
 }
 
