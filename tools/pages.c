@@ -39,7 +39,7 @@ static bool is_in_use(const char *path, int64_t pid)
 
 static lawn_page_t *map_page(const char *path)
 {
-    struct stat status;
+    struct stat status = {0};
     void *memory = MAP_FAILED;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) {
