@@ -6,6 +6,7 @@
 
 #include "engine/page.h"
 
+#include "base/sequence.h"
 #include "clock/convert.h"
 #include "engine/engine.h"
 #include "engine/page_layout.h"
@@ -64,12 +65,10 @@ void publish(Page *page, lawn_time_t now, bool is_asleep)
     static_assert(sizeof(state) % sizeof(uint64_t) == 0, "words");
     const uint64_t *const from = reinterpret_cast<const uint64_t *>(&state);
     uint64_t *const to = reinterpret_cast<uint64_t *>(&page->shared->state);
-    uint32_t *const sequence = &page->shared->sequence;
-    __atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELAXED);
+    const Change change(&page->shared->sequence);
     for (size_t i = 0; i < sizeof(state) / sizeof(uint64_t); ++i) {
-        __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+        set_word(&to[i], from[i]);
     }
-    __atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
     page->written = now;
 }
 

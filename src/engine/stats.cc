@@ -2,9 +2,7 @@
 //
 // What an engine counts, and how others read it while it does. An idle pass
 // changes `passes` alone. What else changes, changes between two increments of
-// `sequence`; who finds that one has happened while he copied copies again. The
-// stores are releases and the loads acquires, which cost nothing on x86: a copy
-// that has anything of a change in it then finds the sequence changed.
+// `sequence` (base/sequence.h).
 //
 // A gap between two passes is worth a look when it is a stall, or the longest
 // so far. One comparison finds both: with the smaller of the two.
@@ -12,6 +10,7 @@
 #include "engine/engine.h"
 
 #include "base/probe.h"
+#include "base/sequence.h"
 #include "timer/lawn_impl.h"
 
 using namespace lawn;
@@ -23,35 +22,10 @@ constexpr size_t word_count = sizeof(lawn_engine_stats_t) / sizeof(uint64_t);
 static_assert(sizeof(lawn_engine_stats_t) % sizeof(uint64_t) == 0,
               "a structure of words");
 
-void set(uint64_t *field, uint64_t value)
-{
-    __atomic_store_n(field, value, __ATOMIC_RELEASE);
-}
-
 void set_later(uint64_t *field, uint64_t value)
 {
-    set(field, later_of(*field, value));
+    set_word(field, later_of(*field, value));
 }
-
-class Change
-{
-public:
-    explicit Change(lawn_engine_t *engine) : sequence_(&engine->sequence)
-    {
-        __atomic_store_n(sequence_, *sequence_ + 1, __ATOMIC_RELAXED);
-    }
-
-    Change(const Change &) = delete;
-    Change &operator=(const Change &) = delete;
-
-    ~Change()
-    {
-        __atomic_store_n(sequence_, *sequence_ + 1, __ATOMIC_RELEASE);
-    }
-
-private:
-    uint32_t *sequence_;
-};
 
 uint64_t *words_of(lawn_engine_stats_t *stats)
 {
@@ -61,13 +35,6 @@ uint64_t *words_of(lawn_engine_stats_t *stats)
 const uint64_t *words_of(const lawn_engine_stats_t *stats)
 {
     return reinterpret_cast<const uint64_t *>(stats);
-}
-
-void copy_words(uint64_t *to, const uint64_t *from, size_t count)
-{
-    for (size_t i = 0; i < count; ++i) {
-        to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
-    }
 }
 
 void copy_stats(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
@@ -90,11 +57,11 @@ LAWN_COLD_PATH bool lawn::note_gap(lawn_engine_t *engine, lawn_time_t now)
     const lawn_time_t gap = now - (engine->notable_at - engine->notable_gap);
     const bool is_stall = gap >= engine->stall_threshold;
     lawn_engine_stats_t *const stats = &engine->stats;
-    const Change change(engine);
+    const Change change(&engine->sequence);
     if (is_stall) {
         LAWN_PROBE(stall, engine, gap, now);
         engine->stalled_at = now;
-        set(&stats->stalls, stats->stalls + 1);
+        set_word(&stats->stalls, stats->stalls + 1);
         set_later(&stats->worst_stall, gap);
     }
     set_later(&stats->worst_pass, gap);
@@ -107,19 +74,19 @@ LAWN_COLD_PATH void lawn::note_work(lawn_engine_t *engine, Work done,
                                     lawn_time_t now)
 {
     lawn_engine_stats_t *const stats = &engine->stats;
-    const Change change(engine);
-    set(&stats->fired, stats->fired + done.fired);
-    set(&stats->moved, stats->moved + (done.touched - done.fired));
+    const Change change(&engine->sequence);
+    set_word(&stats->fired, stats->fired + done.fired);
+    set_word(&stats->moved, stats->moved + (done.touched - done.fired));
     if (done.touched >= engine->budget && lawn_next(engine->lawn) <= now) {
-        set(&stats->budget_ends, stats->budget_ends + 1);
+        set_word(&stats->budget_ends, stats->budget_ends + 1);
     }
 }
 
 void lawn::note_step(lawn_engine_t *engine, lawn_time_t step)
 {
     lawn_engine_stats_t *const stats = &engine->stats;
-    const Change change(engine);
-    set(&stats->clock_steps, stats->clock_steps + 1);
+    const Change change(&engine->sequence);
+    set_word(&stats->clock_steps, stats->clock_steps + 1);
     set_later(&stats->worst_step, step);
 }
 
@@ -133,12 +100,12 @@ unsigned lawn::poll_timed(void *arg)
     const lawn_time_t took = read_clock(engine) - begin;
     lawn_engine_stats_t *const stats = &engine->stats;
     if (took > stats->worst_poll) {
-        const Change change(engine);
-        set(&stats->worst_poll, took);
-        set(&stats->worst_poll_fn,
-            reinterpret_cast<uintptr_t>(source->timed_poll));
-        set(&stats->worst_poll_arg,
-            reinterpret_cast<uintptr_t>(source->timed_arg));
+        const Change change(&engine->sequence);
+        set_word(&stats->worst_poll, took);
+        set_word(&stats->worst_poll_fn,
+                 reinterpret_cast<uintptr_t>(source->timed_poll));
+        set_word(&stats->worst_poll_arg,
+                 reinterpret_cast<uintptr_t>(source->timed_arg));
     }
     return work;
 }
@@ -160,13 +127,13 @@ void lawn_engine_query_lateness(const lawn_engine_t *engine,
 
 void lawn_engine_reset_stats(lawn_engine_t *engine)
 {
-    const Change change(engine);
+    const Change change(&engine->sequence);
     for (size_t i = 0; i < word_count; ++i) {
-        set(&words_of(&engine->stats)[i], 0);
+        set_word(&words_of(&engine->stats)[i], 0);
     }
-    set(&engine->late.max, 0);
+    set_word(&engine->late.max, 0);
     for (uint64_t &bucket : engine->late.buckets) {
-        set(&bucket, 0);
+        set_word(&bucket, 0);
     }
     // What the next gap counts from stays.
     const lawn_time_t last = engine->notable_at - engine->notable_gap;

@@ -17,24 +17,10 @@ thread_local unsigned this_lcore = 0;
 #define RTE_LIBRTE_TIMER_DEBUG
 #include <lawn/rte_compat.h>
 
-#include <gtest/gtest.h>
-
-#include <string>
+#include "rte_compat_dump.h"
 
 namespace
 {
-
-std::string stats()
-{
-    char *text = nullptr;
-    size_t size = 0;
-    FILE *const f = open_memstream(&text, &size);
-    EXPECT_EQ(rte_timer_dump_stats(f), 0);
-    fclose(f);
-    const std::string all(text, size);
-    free(text);
-    return all;
-}
 
 void stop_itself(struct rte_timer *timer, void *arg)
 {
@@ -47,8 +33,8 @@ TEST(RteTimerStats, AreWhatDpdkTells)
 {
     EXPECT_EQ(rte_timer_dump_stats(stdout), -EINVAL);
     ASSERT_EQ(rte_timer_subsystem_init(), 0);
-    EXPECT_EQ(stats(), "Timer statistics:\n  reset = 0\n  stop = 0\n"
-                       "  manage = 0\n  pending = 0\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  reset = 0\n  stop = 0\n"
+                            "  manage = 0\n  pending = 0\n");
     struct rte_timer timers[3];
     for (struct rte_timer &timer : timers) {
         rte_timer_init(&timer);
@@ -66,19 +52,19 @@ TEST(RteTimerStats, AreWhatDpdkTells)
     EXPECT_EQ(lawn_rte_timer_reset_at(&timers[0], 0, 5, SINGLE, 3, stop_itself,
                                       nullptr),
               -EINVAL); // there is no such lcore
-    EXPECT_EQ(stats(), "Timer statistics:\n  reset = 4\n  stop = 0\n"
-                       "  manage = 0\n  pending = 3\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  reset = 4\n  stop = 0\n"
+                            "  manage = 0\n  pending = 3\n");
     for (this_lcore = 0; this_lcore < 3; ++this_lcore) {
         EXPECT_EQ(lawn_rte_timer_manage_at(1010), 0); // nothing is due
         EXPECT_EQ(lawn_rte_timer_manage_at(1050), 0);
     }
     // The periodical one has been reset, and the last has stopped itself.
-    EXPECT_EQ(stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
-                       "  manage = 6\n  pending = 1\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
+                            "  manage = 6\n  pending = 1\n");
     this_lcore = LCORE_ID_ANY; // a thread that is on none is not counted
     EXPECT_EQ(rte_timer_stop(&timers[1]), 0);
-    EXPECT_EQ(stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
-                       "  manage = 6\n  pending = 0\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  reset = 5\n  stop = 1\n"
+                            "  manage = 6\n  pending = 0\n");
     this_lcore = 0;
     rte_timer_subsystem_finalize();
 }

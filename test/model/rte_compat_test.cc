@@ -8,6 +8,8 @@
 #include "counted_malloc.h"
 #include "rte_compat_fixture.h"
 
+#include "rte_compat_dump.h"
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -334,23 +336,13 @@ TEST(RteNames, Initialise)
 // Without RTE_LIBRTE_TIMER_DEBUG calls are not counted.
 TEST_F(RteTimer, StatsTellWhatIsPending)
 {
-    const auto dump = [] {
-        char *text = nullptr;
-        size_t size = 0;
-        FILE *const f = open_memstream(&text, &size);
-        EXPECT_EQ(rte_timer_dump_stats(f), 0);
-        fclose(f);
-        const std::string all(text, size);
-        free(text);
-        return all;
-    };
     Timer one, two;
     reset(one, 100);
     reset(two, 100, PERIODICAL, 2);
-    EXPECT_EQ(dump(), "Timer statistics:\n  pending = 2\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  pending = 2\n");
     manage(begin + 100);
     EXPECT_EQ(one.runs(), 1U);
-    EXPECT_EQ(dump(), "Timer statistics:\n  pending = 1\n");
+    EXPECT_EQ(dump_stats(), "Timer statistics:\n  pending = 1\n");
 }
 
 } // namespace

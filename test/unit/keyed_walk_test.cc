@@ -7,6 +7,7 @@
 #include <lawn/queue.h>
 
 #include <map>
+#include <utility>
 
 namespace
 {
@@ -65,6 +66,16 @@ public:
 };
 
 KeyedWalk *walk; // for callbacks without an argument
+
+// Takes what a drain hands over, and says what it was.
+std::pair<uint64_t, void *> take(const lawn_timer_t *drained, lawn_time_t now)
+{
+    uint64_t id = 0;
+    void *payload = nullptr;
+    lawn_keyed_identify(drained, &id, &payload);
+    KeyedWalk::hand_over(walk, id, payload, now);
+    return {id, payload};
+}
 
 TEST_F(KeyedWalk, TellsWhatRunsAndUntilWhen)
 {
@@ -273,10 +284,7 @@ TEST_F(KeyedWalk, IdsMayBeStartedAnewInADrain)
     open_with(30);
     walk = this;
     const auto each = [](lawn_timer_t *drained, lawn_time_t now) {
-        uint64_t id = 0;
-        void *payload = nullptr;
-        lawn_keyed_identify(drained, &id, &payload);
-        hand_over(walk, id, payload, now);
+        const auto [id, payload] = take(drained, now);
         EXPECT_EQ(lawn_keyed_start(walk->keyed_, now, 10, id, payload),
                   LAWN_OK);
         EXPECT_EQ(lawn_keyed_count(walk->keyed_), 30U);
@@ -295,10 +303,7 @@ TEST_F(KeyedWalk, AClearInsideADrainTakesTheRest)
     open_with(30);
     walk = this;
     const auto each = [](lawn_timer_t *drained, lawn_time_t now) {
-        uint64_t id = 0;
-        void *payload = nullptr;
-        lawn_keyed_identify(drained, &id, &payload);
-        hand_over(walk, id, payload, now);
+        take(drained, now);
         EXPECT_EQ(lawn_keyed_clear(walk->keyed_, hand_over, walk), 29U);
     };
     EXPECT_EQ(lawn_drain(lawn_, each), 1U);
