@@ -102,11 +102,14 @@ int run_all(const Zone &zone)
         const uint64_t ticks = ticks_of(1 + i % 20);
         int ret;
         do {
-            __atomic_store_n(&start.runs, 0, __ATOMIC_RELAXED);
-            start.deadline = rte_get_timer_cycles() + ticks;
+            ret = rte_timer_alt_stop(zone.id, &start.timer);
+        } while (ret == -EPERM || ret == -1);
+        start.runs = 0;
+        start.deadline = rte_get_timer_cycles() + ticks;
+        if (ret == 0) {
             ret = rte_timer_alt_reset(zone.id, &start.timer, ticks, SINGLE,
                                       i % 2, nullptr, nullptr);
-        } while (ret == -EPERM || ret == -1);
+        }
         if (ret != 0) {
             return 20;
         }
@@ -128,6 +131,37 @@ int run_all(const Zone &zone)
     return 0;
 }
 
+// Starts and stops a timer; from a stop that returns 0 until the next start it
+// does not run. It may expire between the two calls, when this process is kept
+// from the processor, and either call may find it running: both say so by -1.
+int stop_all(const Zone &zone)
+{
+    Start &start = zone.starts.load()[0];
+    uint32_t runs = start.runs;
+    for (unsigned i = 0; i < 100; ++i) {
+        int ret;
+        if (__atomic_load_n(&start.runs, __ATOMIC_ACQUIRE) != runs) {
+            return 32;
+        }
+        do {
+            ret = rte_timer_alt_reset(zone.id, &start.timer, ticks_of(1),
+                                      SINGLE, 0, nullptr, nullptr);
+        } while (ret == -1);
+        if (ret != 0) {
+            return 33;
+        }
+        do {
+            ret = rte_timer_alt_stop(zone.id, &start.timer);
+        } while (ret == -1);
+        if (ret != 0) {
+            return 34;
+        }
+        runs = __atomic_load_n(&start.runs, __ATOMIC_ACQUIRE);
+    }
+    usleep(10000);
+    return __atomic_load_n(&start.runs, __ATOMIC_ACQUIRE) == runs ? 0 : 32;
+}
+
 int use()
 {
     Zone *const all = zone();
@@ -145,17 +179,7 @@ int use()
     if (status != 0) {
         return status;
     }
-    // What was stopped does not run.
-    Start &start = all->starts.load()[0];
-    for (unsigned i = 0; i < 100; ++i) {
-        if (rte_timer_alt_reset(all->id, &start.timer, ticks_of(1), SINGLE, 0,
-                                nullptr, nullptr) != 0 ||
-            rte_timer_alt_stop(all->id, &start.timer) != 0) {
-            return 32;
-        }
-    }
-    usleep(10000);
-    return start.runs == 1 ? 0 : 33;
+    return stop_all(*all);
 }
 
 // Until it is killed.
