@@ -62,8 +62,7 @@ TEST_F(SoftRoceEvents, RcPingPong)
 
 TEST_F(SoftRoceEvents, StallOfThePeerIsSurvived)
 {
-    run_sleeping({"--connections", connections, "--iters", "30",
-                  "--peer-timeout", "20s", "--keepalive", "10s,1s,3"});
+    run_sleeping({"--connections", connections, "--iters", "30"});
     wait_until_under_way();
     server_->signal(SIGSTOP);
     sleep(2);

@@ -47,8 +47,7 @@ TEST_F(SoftRoce, NetemIsRepaired)
 
 TEST_F(SoftRoce, StallOfThePeerIsSurvived)
 {
-    run({"--connections", connections, "--iters", "30", "--peer-timeout", "20s",
-         "--keepalive", "10s,1s,3"});
+    run({"--connections", connections, "--iters", "30"});
     wait_until_under_way();
     server_->signal(SIGSTOP);
     sleep(2);
@@ -60,9 +59,7 @@ TEST_F(SoftRoce, StallOfThePeerIsSurvived)
 
 TEST_F(SoftRoce, OwnStallKillsNobody)
 {
-    // Longer than the peer timeout: it was us who were away, not the peer.
-    run({"--connections", connections, "--iters", "30", "--peer-timeout", "20s",
-         "--keepalive", "10s,1s,3"});
+    run({"--connections", connections, "--iters", "30"});
     wait_until_under_way();
     client_->signal(SIGSTOP);
     sleep(2);
@@ -111,8 +108,7 @@ TEST_F(SoftRoce, RcDeathIsFoundByTheReceiver)
 
 TEST_F(SoftRoce, RcStallIsSurvived)
 {
-    run({"--mode", "rc", "--connections", "10", "--iters", "2000",
-         "--keepalive", "10s,1s,3"});
+    run({"--mode", "rc", "--connections", "10", "--iters", "2000"});
     wait_until_under_way();
     server_->signal(SIGSTOP);
     sleep(2);
@@ -145,7 +141,7 @@ TEST_F(SoftRoce, RcLinkDownAndUpIsSurvivedOrReported)
 
 TEST_F(SoftRoce, UdLinkDownAndUpIsSurvived)
 {
-    run({"--connections", "100", "--iters", "300", "--keepalive", "10s,1s,3"});
+    run({"--connections", "100", "--iters", "300"});
     wait_until_under_way();
     shell("ip link set v0 down && sleep 0.5 && ip link set v0 up");
     expect_both_succeed(100 * 300);
