@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #define LAWN_VERSION_MAJOR 0
-#define LAWN_VERSION_MINOR 1
+#define LAWN_VERSION_MINOR 2
 #define LAWN_VERSION_PATCH 0
-#define LAWN_VERSION_STRING "0.1.0"
+#define LAWN_VERSION_STRING "0.2.0"
 
 #if defined(__GNUC__)
 #define LAWN_API __attribute__((visibility("default")))
@@ -23,6 +23,18 @@
 /* For functions whose frequent case is inline. The library has each of them as
  * a symbol too, for whoever takes its address or loads it by name. */
 #define LAWN_INLINE LAWN_API inline
+
+/*
+ * Structures that grow. A later patch version may add fields at the end of a
+ * structure of parameters or of statistics. A function that takes one is
+ * therefore compiled into the program (`static inline`). It passes the size of
+ * the structure, as the program knows it, to a function of the library whose
+ * name ends in `_sized`. Fields that the program does not know are taken as 0,
+ * which is their default. Fields that the library does not know are filled with
+ * 0 in statistics. In parameters they must be 0: the function returns
+ * UNSUPPORTED if they are not. Bindings for other languages call the `_sized`
+ * functions.
+ */
 
 #if defined(__GNUC__)
 #define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -82,7 +82,9 @@ typedef struct {
 /* Fills in the defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit
  * of retries, peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter
  * 1 s, in ticks of lawn_get_time(). */
-LAWN_API void lawn_conn_params_init(lawn_conn_params_t *params);
+static inline void lawn_conn_params_init(lawn_conn_params_t *params);
+LAWN_API void lawn_conn_params_init_sized(lawn_conn_params_t *params,
+                                          size_t size);
 
 /* Embedded by the caller, zeroed or not; must not move while open. The fields
  * are the library's, but for `context`, which is the caller's. */
@@ -106,6 +108,7 @@ struct lawn_conn {
     unsigned probe;   /* probes since something was received */
     lawn_conn_params_t params;
     lawn_conn_ops_t ops;
+    uint64_t reserved[4]; /* so that `params` can grow */
 };
 
 /* Opens `conn` on `engine` and starts its keepalive. `params` (NULL: the
@@ -114,10 +117,15 @@ struct lawn_conn {
  * finite, an RTO of 0, min above max, keepalive with no probes or no interval.
  * Zero a connection before its first open: BUSY when it is open. Allocates
  * nothing. */
-LAWN_API lawn_status_t lawn_conn_open(lawn_engine_t *engine,
-                                      const lawn_conn_params_t *params,
-                                      const lawn_conn_ops_t *ops,
-                                      lawn_conn_t *conn);
+static inline lawn_status_t lawn_conn_open(lawn_engine_t *engine,
+                                           const lawn_conn_params_t *params,
+                                           const lawn_conn_ops_t *ops,
+                                           lawn_conn_t *conn);
+LAWN_API lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
+                                            const lawn_conn_params_t *params,
+                                            size_t params_size,
+                                            const lawn_conn_ops_t *ops,
+                                            size_t ops_size, lawn_conn_t *conn);
 
 /* Stops both timers; the memory may be freed at once. No op is called. A
  * closed connection may be closed again, and opened again. Not once the engine
@@ -188,19 +196,30 @@ typedef struct {
 } lawn_conn_stats_t;
 
 /* What is known of a connection. */
-LAWN_INLINE void lawn_conn_query(const lawn_conn_t *conn,
-                                 lawn_conn_stats_t *stats);
-
-/* The same for programs that know a smaller or a larger structure, of `size`
- * bytes: what the library does not know is 0. */
+static inline void lawn_conn_query(const lawn_conn_t *conn,
+                                   lawn_conn_stats_t *stats);
 LAWN_API void lawn_conn_query_sized(const lawn_conn_t *conn,
                                     lawn_conn_stats_t *stats, size_t size);
 
 /* The RTO that the next (re)transmission will wait, in ticks. */
 LAWN_API lawn_time_t lawn_conn_rto(const lawn_conn_t *conn);
 
-LAWN_INLINE void lawn_conn_query(const lawn_conn_t *conn,
-                                 lawn_conn_stats_t *stats)
+static inline void lawn_conn_params_init(lawn_conn_params_t *params)
+{
+    lawn_conn_params_init_sized(params, sizeof(*params));
+}
+
+static inline lawn_status_t lawn_conn_open(lawn_engine_t *engine,
+                                           const lawn_conn_params_t *params,
+                                           const lawn_conn_ops_t *ops,
+                                           lawn_conn_t *conn)
+{
+    return lawn_conn_open_sized(engine, params, sizeof(*params), ops,
+                                sizeof(*ops), conn);
+}
+
+static inline void lawn_conn_query(const lawn_conn_t *conn,
+                                   lawn_conn_stats_t *stats)
 {
     lawn_conn_query_sized(conn, stats, sizeof(*stats));
 }

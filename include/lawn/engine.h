@@ -115,8 +115,11 @@ typedef struct {
  * engines of the process, to be replayed by lawn_bench (doc/trace.md). A pass
  * may then write to the file. IO when it cannot be opened, and a line on stderr
  * that says why. */
-LAWN_API lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
-                                          lawn_engine_t **engine_p);
+static inline lawn_status_t
+lawn_engine_create(const lawn_engine_params_t *params,
+                   lawn_engine_t **engine_p);
+LAWN_API lawn_status_t lawn_engine_create_sized(
+    const lawn_engine_params_t *params, size_t size, lawn_engine_t **engine_p);
 
 /* Removes the sources and destroys the lawn (see lawn_destroy). Closes the
  * engine's own file descriptors, and none of the caller's, also where those
@@ -189,12 +192,8 @@ LAWN_API lawn_time_t lawn_engine_next(const lawn_engine_t *engine);
  * `passes` and `worst_late`, which may be of a later one. Timers of shards and
  * of shared memory that the engine runs as a passenger are not among `fired`.
  * Any thread while the engine lives; waits for no lock. */
-LAWN_INLINE void lawn_engine_query(const lawn_engine_t *engine,
-                                   lawn_engine_stats_t *stats);
-
-/* The same for programs that know a smaller or a larger structure, of `size`
- * bytes: what the library does not know is 0. lawn_engine_query() is that, with
- * the size that the program was compiled with. Any thread. */
+static inline void lawn_engine_query(const lawn_engine_t *engine,
+                                     lawn_engine_stats_t *stats);
 LAWN_API void lawn_engine_query_sized(const lawn_engine_t *engine,
                                       lawn_engine_stats_t *stats, size_t size);
 
@@ -260,8 +259,14 @@ LAWN_API int lawn_engine_fd(lawn_engine_t *engine);
 LAWN_API lawn_status_t lawn_engine_wait(lawn_engine_t *engine,
                                         lawn_time_t max_wait);
 
-LAWN_INLINE void lawn_engine_query(const lawn_engine_t *engine,
-                                   lawn_engine_stats_t *stats)
+static inline lawn_status_t
+lawn_engine_create(const lawn_engine_params_t *params, lawn_engine_t **engine_p)
+{
+    return lawn_engine_create_sized(params, sizeof(*params), engine_p);
+}
+
+static inline void lawn_engine_query(const lawn_engine_t *engine,
+                                     lawn_engine_stats_t *stats)
 {
     lawn_engine_query_sized(engine, stats, sizeof(*stats));
 }

@@ -80,8 +80,10 @@ typedef struct {
 
 /* Makes a group without workers. `params` may be NULL and need not outlive the
  * call. INVALID_PARAM, NO_MEMORY. Any thread. */
-LAWN_API lawn_status_t lawn_group_create(const lawn_group_params_t *params,
-                                         lawn_group_t **group_p);
+static inline lawn_status_t lawn_group_create(const lawn_group_params_t *params,
+                                              lawn_group_t **group_p);
+LAWN_API lawn_status_t lawn_group_create_sized(
+    const lawn_group_params_t *params, size_t size, lawn_group_t **group_p);
 
 /* Ends the library's threads and destroys the shards: their timers stop, each
  * start returns false, and a retire calls `released` at once. Engines must have
@@ -209,6 +211,12 @@ LAWN_API lawn_time_t lawn_worker_next(lawn_worker_t *worker);
  * do: pass instead. After true, `wake` is called when there is, as
  * lawn_box_sleep() says. The worker. */
 LAWN_API bool lawn_worker_sleep(lawn_worker_t *worker, lawn_time_t until);
+
+static inline lawn_status_t lawn_group_create(const lawn_group_params_t *params,
+                                              lawn_group_t **group_p)
+{
+    return lawn_group_create_sized(params, sizeof(*params), group_p);
+}
 
 LAWN_END_DECLS
 

@@ -60,8 +60,12 @@ typedef struct {
 /* Makes a service and its thread, in which all signals are blocked. `params`
  * may be NULL and need not outlive the call. INVALID_PARAM, NO_MEMORY, or IO
  * when there can be no thread. Any thread. */
-LAWN_API lawn_status_t lawn_service_create(const lawn_service_params_t *params,
-                                           lawn_service_t **service_p);
+static inline lawn_status_t
+lawn_service_create(const lawn_service_params_t *params,
+                    lawn_service_t **service_p);
+LAWN_API lawn_status_t
+lawn_service_create_sized(const lawn_service_params_t *params, size_t size,
+                          lawn_service_t **service_p);
 
 /* Has fn(arg) called `ttl` ticks from now, or later, as soon as the thread
  * comes to it; LAWN_TIME_INFINITY is never. So are the 2^32 ticks below it, a
@@ -103,6 +107,13 @@ LAWN_API size_t lawn_service_stop(lawn_service_t *service,
  * fails; in release builds they are dropped. No other call may be in progress.
  * NULL does nothing. Any thread but the service's own, as stop. */
 LAWN_API void lawn_service_destroy(lawn_service_t *service);
+
+static inline lawn_status_t
+lawn_service_create(const lawn_service_params_t *params,
+                    lawn_service_t **service_p)
+{
+    return lawn_service_create_sized(params, sizeof(*params), service_p);
+}
 
 LAWN_END_DECLS
 

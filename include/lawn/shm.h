@@ -80,9 +80,14 @@ typedef struct {
  * woken, named `path`.PID.N. What an owner left there that is gone is replaced.
  * INVALID_PARAM, NO_MEMORY, BUSY when there is an owner, IO with errno. The
  * engine's thread, outside a pass. */
-LAWN_API lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
-                                       const lawn_shm_params_t *params,
-                                       lawn_shm_t **shm_p);
+static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
+                                            const char *path,
+                                            const lawn_shm_params_t *params,
+                                            lawn_shm_t **shm_p);
+LAWN_API lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine,
+                                             const char *path,
+                                             const lawn_shm_params_t *params,
+                                             size_t size, lawn_shm_t **shm_p);
 
 /* Ends it, and removes the files. Clients may still call what they like: every
  * start is false, and lawn_shm_wait() says that the owner is gone. Before the
@@ -91,7 +96,10 @@ LAWN_API lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
 LAWN_API void lawn_shm_destroy(lawn_shm_t *shm);
 
 /* Counts clients, timers and deaths. The engine's thread. */
-LAWN_API void lawn_shm_query(const lawn_shm_t *shm, lawn_shm_stats_t *stats);
+static inline void lawn_shm_query(const lawn_shm_t *shm,
+                                  lawn_shm_stats_t *stats);
+LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
+                                   lawn_shm_stats_t *stats, size_t size);
 
 /* ---- Clients. */
 
@@ -161,6 +169,20 @@ LAWN_API bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event);
  * EINTR included. The thread that calls lawn_shm_next(). */
 LAWN_API lawn_status_t lawn_shm_wait(lawn_shm_client_t *client,
                                      lawn_time_t max_wait);
+
+static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
+                                            const char *path,
+                                            const lawn_shm_params_t *params,
+                                            lawn_shm_t **shm_p)
+{
+    return lawn_shm_create_sized(engine, path, params, sizeof(*params), shm_p);
+}
+
+static inline void lawn_shm_query(const lawn_shm_t *shm,
+                                  lawn_shm_stats_t *stats)
+{
+    lawn_shm_query_sized(shm, stats, sizeof(*stats));
+}
 
 LAWN_END_DECLS
 

@@ -83,7 +83,9 @@ typedef struct {
 } lawn_clock_info_t;
 
 /* Tells which clock this process runs on. INVALID_PARAM if `info` is NULL. */
-LAWN_API lawn_status_t lawn_clock_query(lawn_clock_info_t *info);
+static inline lawn_status_t lawn_clock_query(lawn_clock_info_t *info);
+LAWN_API lawn_status_t lawn_clock_query_sized(lawn_clock_info_t *info,
+                                              size_t size);
 
 /* Names of them: "tsc", "cntvct", ... and "cpuid-0x15", "calibration", ...;
  * never NULL. */
@@ -143,6 +145,11 @@ LAWN_API double lawn_time_to_sec(lawn_time_t ticks);
 LAWN_API double lawn_time_to_msec(lawn_time_t ticks);
 LAWN_API double lawn_time_to_usec(lawn_time_t ticks);
 LAWN_API double lawn_time_to_nsec(lawn_time_t ticks);
+
+static inline lawn_status_t lawn_clock_query(lawn_clock_info_t *info)
+{
+    return lawn_clock_query_sized(info, sizeof(*info));
+}
 
 LAWN_END_DECLS
 

@@ -52,6 +52,27 @@ inline void copy_known(void *to, size_t size, const void *known,
     memset(static_cast<char *>(to) + both, 0, size - both);
 }
 
+// Reads the structure of a program that knows `size` bytes of it: what the
+// program does not know is 0. NULL is all zeros. False if the program sets
+// something that the library does not know.
+template <typename Params>
+bool read_known(const Params *from, size_t size, Params *params)
+{
+    *params = {};
+    if (!from) {
+        return true;
+    }
+    memcpy(static_cast<void *>(params), from,
+           size < sizeof(Params) ? size : sizeof(Params));
+    const char *const bytes = reinterpret_cast<const char *>(from);
+    for (size_t i = sizeof(Params); i < size; ++i) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 } // namespace lawn
 
 #endif

@@ -187,12 +187,12 @@ const lawn_clock_info_t &the_clock()
 
 using namespace lawn;
 
-lawn_status_t lawn_clock_query(lawn_clock_info_t *info)
+lawn_status_t lawn_clock_query_sized(lawn_clock_info_t *info, size_t size)
 {
     if (!info) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    *info = the_clock();
+    copy_known(info, size, &the_clock(), sizeof(*info));
     return LAWN_OK;
 }
 

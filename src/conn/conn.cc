@@ -219,16 +219,26 @@ const char *lawn_conn_reason_string(lawn_conn_reason_t reason)
     return "unknown reason";
 }
 
-void lawn_conn_params_init(lawn_conn_params_t *params)
+void lawn_conn_params_init_sized(lawn_conn_params_t *params, size_t size)
 {
-    *params = defaults(lawn_time_sec_value());
+    const lawn_conn_params_t known = defaults(lawn_time_sec_value());
+    copy_known(params, size, &known, sizeof(known));
 }
 
-lawn_status_t lawn_conn_open(lawn_engine_t *engine,
-                             const lawn_conn_params_t *params,
-                             const lawn_conn_ops_t *ops, lawn_conn_t *conn)
+lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
+                                   const lawn_conn_params_t *given,
+                                   size_t params_size,
+                                   const lawn_conn_ops_t *given_ops,
+                                   size_t ops_size, lawn_conn_t *conn)
 {
-    if (!engine || !ops || !conn || (params && !params_are_valid(*params))) {
+    lawn_conn_params_t params;
+    lawn_conn_ops_t ops;
+    if (!read_known(given, params_size, &params) ||
+        !read_known(given_ops, ops_size, &ops)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    if (!engine || !given_ops || !conn ||
+        (given && !params_are_valid(params))) {
         return LAWN_ERR_INVALID_PARAM;
     }
     if (conn->engine) {
@@ -240,8 +250,8 @@ lawn_status_t lawn_conn_open(lawn_engine_t *engine,
     conn->engine = engine;
     conn->since = lawn_engine_now(engine);
     conn->heard_at = conn->since;
-    conn->params = params ? *params : defaults(engine->ticks_per_sec);
-    conn->ops = *ops;
+    conn->params = given ? params : defaults(engine->ticks_per_sec);
+    conn->ops = ops;
     const lawn_conn_params_t &own = conn->params;
     conn->rto = own.rto_fixed != 0
                     ? own.rto_fixed

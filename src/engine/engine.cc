@@ -129,14 +129,16 @@ LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *engine, lawn_time_t now)
     return engine->now;
 }
 
-lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
-                                 lawn_engine_t **engine_p)
+lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
+                                       size_t size, lawn_engine_t **engine_p)
 {
-    static const lawn_engine_params_t defaults = {};
-    params = params ? params : &defaults;
-    const lawn_allocator_t &allocator = params->lawn.allocator;
+    lawn_engine_params_t params;
+    if (!read_known(given, size, &params)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    const lawn_allocator_t &allocator = params.lawn.allocator;
     if (!engine_p || !allocator_is_valid(allocator) ||
-        !rate_is_valid(params->ticks_per_sec)) {
+        !rate_is_valid(params.ticks_per_sec)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_engine_t *const engine =
@@ -144,14 +146,14 @@ lawn_status_t lawn_engine_create(const lawn_engine_params_t *params,
     if (!engine) {
         return LAWN_ERR_NO_MEMORY;
     }
-    configure(engine, params);
-    lawn_status_t status = lawn_create(&params->lawn, &engine->lawn);
+    configure(engine, &params);
+    lawn_status_t status = lawn_create(&params.lawn, &engine->lawn);
     if (status == LAWN_OK) {
         impl_of(engine->lawn)->late = &engine->late;
         status = open_trace(engine);
     }
     if (status == LAWN_OK) {
-        status = open_page(engine, params->stats_name);
+        status = open_page(engine, params.stats_name);
     }
     if (status != LAWN_OK) {
         lawn_destroy(engine->lawn);

@@ -156,21 +156,23 @@ void lawn::want(lawn_shard_t *shard, lawn_worker_t *worker)
     }
 }
 
-lawn_status_t lawn_group_create(const lawn_group_params_t *params,
-                                lawn_group_t **group_p)
+lawn_status_t lawn_group_create_sized(const lawn_group_params_t *given,
+                                      size_t size, lawn_group_t **group_p)
 {
-    static const lawn_group_params_t defaults = {};
-    params = params ? params : &defaults;
-    if (!group_p || !is_valid(params)) {
+    lawn_group_params_t params;
+    if (!read_known(given, size, &params)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    if (!group_p || !is_valid(&params)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    const lawn_allocator_t &allocator = params->lawn.allocator;
+    const lawn_allocator_t &allocator = params.lawn.allocator;
     lawn_group_t *const group =
         static_cast<lawn_group_t *>(allocate(allocator, sizeof(*group)));
     if (!group) {
         return LAWN_ERR_NO_MEMORY;
     }
-    configure(group, params);
+    configure(group, &params);
     group->shards = allocate_array<lawn_shard_t>(allocator, group->count);
     group->loads = allocate_array<lawn_shard_load_t>(allocator, group->count);
     const lawn_status_t status =

@@ -163,27 +163,29 @@ void report_pending(lawn_service_t *service)
 
 } // namespace lawn
 
-lawn_status_t lawn_service_create(const lawn_service_params_t *params,
-                                  lawn_service_t **service_p)
+lawn_status_t lawn_service_create_sized(const lawn_service_params_t *given,
+                                        size_t size, lawn_service_t **service_p)
 {
-    static const lawn_service_params_t defaults = {};
-    params = params ? params : &defaults;
-    if (!service_p || !allocator_is_valid(params->allocator)) {
+    lawn_service_params_t params;
+    if (!read_known(given, size, &params)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    if (!service_p || !allocator_is_valid(params.allocator)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_service_t *const service = static_cast<lawn_service_t *>(
-        allocate(params->allocator, sizeof(*service)));
+        allocate(params.allocator, sizeof(*service)));
     if (!service) {
         return LAWN_ERR_NO_MEMORY;
     }
     *service = {};
-    service->params = *params;
+    service->params = params;
     lawn_engine_params_t engine = {};
-    engine.lawn.allocator = params->allocator;
+    engine.lawn.allocator = params.allocator;
     lawn_status_t status = lawn_engine_create(&engine, &service->engine);
     if (status == LAWN_OK) {
         service->box = lawn_engine_box(service->engine);
-        status = service->box && make_pool(&service->pool, params->allocator,
+        status = service->box && make_pool(&service->pool, params.allocator,
                                            init_node, service)
                      ? LAWN_OK
                      : LAWN_ERR_NO_MEMORY;

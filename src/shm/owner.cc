@@ -367,11 +367,14 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
     }
 }
 
-lawn_status_t lawn_shm_create(lawn_engine_t *engine, const char *path,
-                              const lawn_shm_params_t *params,
-                              lawn_shm_t **shm_p)
+lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
+                                    const lawn_shm_params_t *given, size_t size,
+                                    lawn_shm_t **shm_p)
 {
-    lawn_shm_params_t all = params ? *params : lawn_shm_params_t{};
+    lawn_shm_params_t all;
+    if (!read_known(given, size, &all)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
     all.timers = all.timers != 0 ? all.timers : default_timers;
     all.clients = all.clients != 0 ? all.clients : default_clients;
     all.mode = all.mode != 0 ? all.mode : 0600;
@@ -421,14 +424,16 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     free_all(shm);
 }
 
-void lawn_shm_query(const lawn_shm_t *shm, lawn_shm_stats_t *stats)
+void lawn_shm_query_sized(const lawn_shm_t *shm, lawn_shm_stats_t *stats,
+                          size_t size)
 {
-    *stats = {};
-    stats->deaths = shm->deaths;
+    lawn_shm_stats_t known = {};
+    known.deaths = shm->deaths;
     for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
-        stats->clients += Atomics::load(&shm->memory.client(i).pid) != 0;
+        known.clients += Atomics::load(&shm->memory.client(i).pid) != 0;
     }
     for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
-        stats->timers += Atomics::load(&shm->memory.slot(i).client) != 0;
+        known.timers += Atomics::load(&shm->memory.slot(i).client) != 0;
     }
+    copy_known(stats, size, &known, sizeof(known));
 }
