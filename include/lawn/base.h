@@ -20,8 +20,8 @@
 #define LAWN_API
 #endif
 
-/* For functions whose frequent case is inline. The library has each of them as
- * a symbol too, for whoever takes its address or loads it by name. */
+/* For functions whose frequent case is inline. The library also exports each of
+ * them as a symbol, for programs that take its address or load it by name. */
 #define LAWN_INLINE LAWN_API inline
 
 /*
@@ -44,10 +44,10 @@
 #define LAWN_UNLIKELY(condition) (condition)
 #endif
 
-/* The object of type `type` whose member `member` is at `ptr`: what a callback
- * makes of the timer that it is given, wherever that stands in the object. A
- * `ptr` to anything else than the member's type draws a warning from a C
- * compiler, and an error from one of C++; there, for standard-layout types. */
+/* Returns the object of type `type` whose member `member` is at `ptr`. A
+ * callback uses it to get from its timer to the object that contains the timer.
+ * If `ptr` does not point to the member's type, a C compiler warns and a C++
+ * compiler reports an error. In C++ it works for standard-layout types only. */
 #define lawn_container_of(ptr, type, member)                                   \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member) +                   \
                       0 * sizeof(0 ? (ptr) : &((type *)0)->member)))
@@ -62,31 +62,34 @@
 
 LAWN_BEGIN_DECLS
 
-/* Zero is success, errors are negative. Only set-up functions return one: the
- * data path (start, stop, advance) cannot fail. */
+/* Zero is success, errors are negative. Set-up functions return a status. The
+ * data path of lawn/timer.h (start, stop, advance) cannot fail and returns
+ * none. */
 typedef enum {
     LAWN_OK = 0,
-    LAWN_ERR_INVALID_PARAM = -1, /* an argument that no call can accept */
-    LAWN_ERR_NO_MEMORY = -2,     /* nothing was changed */
-    LAWN_ERR_BUSY = -3,          /* there is work to do first */
-    LAWN_ERR_UNSUPPORTED = -4,   /* not on this machine, or not in this build */
-    LAWN_ERR_IO = -5,            /* the kernel refused; errno says why */
+    LAWN_ERR_INVALID_PARAM = -1, /* invalid argument, or not allowed here */
+    LAWN_ERR_NO_MEMORY = -2,     /* no memory; nothing was changed */
+    LAWN_ERR_BUSY = -3,          /* in use, full, or work must be done first */
+    LAWN_ERR_UNSUPPORTED = -4,   /* missing on this machine or in this build */
+    LAWN_ERR_IO = -5,            /* the kernel refused; errno has the reason */
     LAWN_ERR_NO_ELEM = -6,       /* no such element */
-    LAWN_ERR_TIMED_OUT = -7,     /* nothing happened in the time given */
+    LAWN_ERR_TIMED_OUT = -7,     /* nothing happened within the given time */
     LAWN_ERR_CORRUPT = -8        /* a structure breaks its own invariants */
 } lawn_status_t;
 
-/* A short English text, never NULL, also for values that are no status.
- * Any thread. */
+/* Returns a short English text for `status`. The text is never NULL, also if
+ * `status` is no status code. Any thread may call it. */
 LAWN_API const char *lawn_status_string(lawn_status_t status);
 
-/* Version of the library that is running, "major.minor.patch"; compare it with
- * LAWN_VERSION_STRING, the version of the headers. Any thread. */
+/* Returns the version of the library that is running, as "major.minor.patch".
+ * Compare it with LAWN_VERSION_STRING, the version of the headers. Any thread
+ * may call it. */
 LAWN_API const char *lawn_version(void);
 
-/* Where an object takes its memory from, at creation and never after (a keyed
- * table, which grows, says so). A zero-filled allocator is malloc and free.
- * `alloc` returns `size` bytes aligned as malloc aligns, or NULL. */
+/* The memory functions of an object. The object allocates at creation and never
+ * after, except where its header says otherwise (a keyed table grows, for
+ * example). A zero-filled allocator selects malloc and free. `alloc` returns
+ * `size` bytes, aligned as malloc aligns, or NULL. */
 typedef struct {
     void *(*alloc)(void *arg, size_t size);
     void (*release)(void *arg, void *memory);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/lawn.h - all of the core.
+ * lawn/lawn.h - includes all headers of the core.
  */
 #ifndef LAWN_LAWN_H
 #define LAWN_LAWN_H

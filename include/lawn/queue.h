@@ -10,18 +10,19 @@
  *     lawn_queue_destroy(queue);
  *
  * Timers of one TTL, in the order of their starts, are sorted by deadline, so
- * only the head can be due: nothing is filed, and nothing moves on the way to
- * its deadline. A queue has one alarm among its lawn's timers, at the head's
- * deadline, so hundreds of queues cost an idle advance nothing. (A.
- * Lev-Libfeld, "Lawn", 2019: the queues of Figure 2.)
+ * only the head can be due. No timer is filed in a slot, and none moves on the
+ * way to its deadline (A. Lev-Libfeld, "Lawn", 2019: the queues of Figure 2). A
+ * queue has one alarm among its lawn's timers, at the head's deadline. So
+ * hundreds of queues cost an idle advance nothing.
  *
- * Declare a queue for a TTL that many timers share and that mostly run out or
- * are stopped, such as requests that all have the same timeout; or where the
- * order of expiry matters. For a timer that is re-armed over and over before it
- * expires, and for TTLs that few timers share, lawn_timer_start() is as good or
- * better: it re-arms by a store, where a queue moves the timer to its tail.
+ * Declare a queue for a TTL that many timers share, if most of them expire or
+ * are stopped: for example, requests that all have the same timeout. Also
+ * declare a queue if the order of expiry matters. Use lawn_timer_start() for a
+ * timer that is re-armed again and again before it expires, and for TTLs that
+ * few timers share. It is then as good or better: it re-arms with one store,
+ * while a queue moves the timer to its tail.
  *
- * Threads: those of the lawn.
+ * Threads: the rules of the lawn hold for its queues (lawn/timer.h).
  */
 #ifndef LAWN_QUEUE_H
 #define LAWN_QUEUE_H
@@ -32,39 +33,42 @@ LAWN_BEGIN_DECLS
 
 typedef struct lawn_queue lawn_queue_t;
 
-/* What is shown is for the inline function below. */
+/* The fields are visible only for the inline function below. */
 struct lawn_queue {
     lawn_t *lawn;
     lawn_time_t ttl;
     lawn_link_t timers; /* head of the FIFO */
 };
 
-/* Makes an empty queue of `lawn` for `ttl` ticks: 0 is due at the next advance,
- * LAWN_TIME_INFINITY never. Allocates with the lawn's allocator. INVALID_PARAM
- * for NULL, NO_MEMORY. */
+/* Creates an empty queue of `lawn` for `ttl` ticks. A ttl of 0 is due at the
+ * next advance, LAWN_TIME_INFINITY never. Allocates with the lawn's allocator.
+ * Returns INVALID_PARAM for a NULL argument, or NO_MEMORY. */
 LAWN_API lawn_status_t lawn_queue_create(lawn_t *lawn, lawn_time_t ttl,
                                          lawn_queue_t **queue_p);
 
-/* Frees the queue. Its timers become idle, without a callback. From any
- * callback, also one of its own timers. Not after lawn_destroy(), which has
- * done it. NULL does nothing. */
+/* Frees the queue. Its timers become idle, and their callbacks are not called.
+ * Any callback may call it, also the callback of one of its own timers. Do not
+ * call it after lawn_destroy(), which frees the lawn's queues. NULL is
+ * ignored. */
 LAWN_API void lawn_queue_destroy(lawn_queue_t *queue);
 
-/* Starts `timer` with deadline now + ttl, saturating, at the tail; one that
- * runs, here or elsewhere in the same lawn, moves there. Timers of the queue
- * expire in the order of their latest starts. O(1), cannot fail, never
- * allocates. `now` as for lawn_timer_start(). Functions of lawn/timer.h may be
- * called for the timer as for any other; lawn_timer_start() takes it out. */
+/* Starts `timer` at the tail, with deadline now + ttl, saturating. A timer that
+ * runs, here or elsewhere in the same lawn, moves to the tail. Timers of the
+ * queue expire in the order of their latest starts. O(1). Cannot fail. Does not
+ * allocate. `now` is as for lawn_timer_start(). The functions of lawn/timer.h
+ * may be called for the timer as for any other. lawn_timer_start() takes it out
+ * of the queue. */
 LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
                                   lawn_time_t now);
 
-/* The TTL that it was created for. */
+/* Returns the TTL that the queue was created for. */
 LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
 
-/* Running timers in the queue, without the paused. Walks it. */
+/* Returns the number of running timers in the queue. Paused timers do not
+ * count. Walks the queue. */
 LAWN_API size_t lawn_queue_count(const lawn_queue_t *queue);
 
-/* The part that is not inline; not for programs. */
+/* Not for programs: the part that is not inline. */
 LAWN_API void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer);
 
 LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,

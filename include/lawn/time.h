@@ -3,40 +3,34 @@
  *
  * lawn/time.h - the clock: ticks of the processor's counter.
  *
- * A tick is whatever the hardware counts: the TSC on x86-64, the virtual
- * counter on aarch64, `time` on riscv64, nanoseconds of CLOCK_MONOTONIC_RAW
- * where no counter can be trusted. Reading it costs about 20 ns and no system
- * call; a progress loop reads it once per pass and hands the value down.
+ * A tick is one count of the hardware counter: the TSC on x86-64, the virtual
+ * counter on aarch64, `time` on riscv64. Where no counter can be trusted, a
+ * tick is a nanosecond of CLOCK_MONOTONIC_RAW. Reading the counter costs about
+ * 20 ns and no system call. A progress loop reads the clock once per pass and
+ * passes the value on.
  *
  * The source is chosen at the first use and stays for the life of the process:
  * a clock that switches sources jumps, and a jump is a false timeout.
- * LAWN_CLOCK=clock_gettime in the environment forces the fallback.
+ * LAWN_CLOCK=clock_gettime in the environment forces CLOCK_MONOTONIC_RAW.
  *
- * What the counter does when the machine does not run:
- *   - Suspended to memory, it stands still, goes on, or on some machines begins
- *     at 0 again.
- *   - A guest that is stopped, migrated or restored from a snapshot sees what
- *     its hypervisor makes of it: a counter that stood still, that jumped
- *     forward by the time away or to that of another host, or that went back,
- *     after a restore to where the snapshot was taken. If the new host counts
- *     at another rate and the hypervisor does not scale it, the ticks per
- *     second here are wrong for the rest of the process's life.
- *   - CLOCK_MONOTONIC_RAW, the fallback, does not count the time in suspend,
- *     and does not go back.
+ * The counter may stand still, jump forward or go back when the machine is
+ * suspended, and when a guest is stopped, migrated or restored from a snapshot
+ * (doc/design.md, "The clock"). The effect on timers:
+ *   - If the counter stood still, each timer waits for the time that remained.
+ *   - If the counter jumped forward, the time has passed for the timers. Due
+ *     timers expire in the next advance. An engine first polls what its peers
+ *     have sent meanwhile (lawn/engine.h, stalls).
+ *   - If the counter went back, a bare lawn waits until the counter is where it
+ *     was, so all timers are late by that much. An engine notices a counter
+ *     that is behind its latest pass and continues from that pass: its timers
+ *     keep the time that remained (lawn/engine.h).
  *
- * What that does to timers: where the counter stood still, they wait for what
- * remained of them. Where it jumped forward, the time has passed for them: what
- * is due expires in the next advance, and an engine polls what its peers have
- * sent meanwhile first (lawn/engine.h, stalls). Where it went back, a bare lawn
- * waits until the counter is where it was: by so much are all timers late. An
- * engine notices a counter that went behind its latest pass, and goes on from
- * there: its timers keep what remained.
- *
- * Threads: any may call all functions here at any time, and none fails. The
- * first use in a process may take some 20 ms, for calibration, and opens files;
- * call lawn_clock_query() at start-up to have it behind you. A
- * signal handler may call them once it is: one that interrupts the first use
- * would wait for ever for the thread that it has interrupted.
+ * Threads: any thread may call all functions here at any time. No function
+ * fails if its arguments are valid. The first use in a process opens files and
+ * may take about 20 ms, for calibration. Call lawn_clock_query() at start-up to
+ * have this done. A signal handler may call the functions only after the first
+ * use has ended. A handler that interrupts the first use waits for ever,
+ * because it waits for the thread that it has interrupted.
  */
 #ifndef LAWN_TIME_H
 #define LAWN_TIME_H
@@ -51,10 +45,10 @@
 
 LAWN_BEGIN_DECLS
 
-/* A point in time or a span of it, in ticks. */
+/* A point in time, or a span of time, in ticks. */
 typedef uint64_t lawn_time_t;
 
-/* Never; no timer with this deadline fires. */
+/* Never. A timer with this deadline does not fire. */
 #define LAWN_TIME_INFINITY UINT64_MAX
 
 typedef enum {
@@ -77,23 +71,25 @@ typedef enum {
 typedef struct {
     lawn_clock_source_t source;
     lawn_clock_method_t method;
-    bool invariant;       /* same rate in every power state, says the CPU */
-    double ticks_per_sec; /* not rounded to any nice number */
-    double error_ppm;     /* estimated bound of the error of ticks_per_sec */
+    bool invariant;       /* the CPU claims one rate in all power states */
+    double ticks_per_sec; /* as found, not rounded */
+    double error_ppm;     /* estimated bound on the error of ticks_per_sec */
 } lawn_clock_info_t;
 
-/* Tells which clock this process runs on. INVALID_PARAM if `info` is NULL. */
+/* Tells which clock this process uses. Returns INVALID_PARAM if `info` is
+ * NULL. */
 static inline lawn_status_t lawn_clock_query(lawn_clock_info_t *info);
 LAWN_API lawn_status_t lawn_clock_query_sized(lawn_clock_info_t *info,
                                               size_t size);
 
-/* Names of them: "tsc", "cntvct", ... and "cpuid-0x15", "calibration", ...;
+/* Returns the name of a source or of a method: "tsc", "cntvct", ... and
+ * "cpuid-0x15", "calibration", and so on. An unknown value gives "unknown",
  * never NULL. */
 LAWN_API const char *lawn_clock_source_name(lawn_clock_source_t source);
 LAWN_API const char *lawn_clock_method_name(lawn_clock_method_t method);
 
-/* Not for programs: true once the counter is known to be the clock, so that
- * lawn_get_time() is a load, a branch and the counter's instruction. */
+/* Not for programs. True once the counter is known to be the clock.
+ * lawn_get_time() is then a load, a branch and the counter's instruction. */
 LAWN_API extern bool lawn_clock_is_counter;
 LAWN_API lawn_time_t lawn_clock_read(void);
 
@@ -103,10 +99,10 @@ static inline bool lawn_clock_is_chosen_counter(void)
         __atomic_load_n(&lawn_clock_is_counter, __ATOMIC_RELAXED), 1);
 }
 
-/* The time now, of the counter itself: a program that has an engine takes
- * lawn_engine_now() or lawn_engine_time(). Not ordered against other
- * instructions (no fence): a reading may be some tens of cycles off program
- * order, never more. */
+/* Returns the current time of the counter. A program that has an engine uses
+ * lawn_engine_now() or lawn_engine_time() instead. The reading is not ordered
+ * against other instructions (no fence). It may be some tens of cycles off
+ * program order, never more. */
 static inline lawn_time_t lawn_get_time(void)
 {
 #if defined(__x86_64__)
@@ -129,18 +125,19 @@ static inline lawn_time_t lawn_get_time(void)
     return lawn_clock_read();
 }
 
-/* Ticks per second. */
+/* Returns the number of ticks per second. */
 LAWN_API double lawn_time_sec_value(void);
 
-/* A span in ticks. Rounds up, since a timeout is never shortened; saturates at
- * LAWN_TIME_INFINITY; negative values and NaN give 0. */
+/* Converts a span to ticks. The result is rounded up, because a timeout must
+ * not be shortened. It saturates at LAWN_TIME_INFINITY. Negative values and NaN
+ * give 0. */
 LAWN_API lawn_time_t lawn_time_from_sec(double sec);
 LAWN_API lawn_time_t lawn_time_from_msec(double msec);
 LAWN_API lawn_time_t lawn_time_from_usec(double usec);
 LAWN_API lawn_time_t lawn_time_from_nsec(double nsec);
 
-/* The span of `ticks` in other units; never overflows. LAWN_TIME_INFINITY is
- * a number like any other here: some centuries. */
+/* Converts a span of `ticks` to other units. It never overflows.
+ * LAWN_TIME_INFINITY is an ordinary number here: some centuries. */
 LAWN_API double lawn_time_to_sec(lawn_time_t ticks);
 LAWN_API double lawn_time_to_msec(lawn_time_t ticks);
 LAWN_API double lawn_time_to_usec(lawn_time_t ticks);

@@ -9,37 +9,39 @@
  *     lawn_advance(lawn, now, 64);                   // in every pass
  *     lawn_next(lawn);                               // when to come back
  *
- * Time is whatever the caller says: `now`, `ttl` and deadlines are ticks of any
- * clock that does not run backwards (see lawn/time.h). A lawn reads no clock.
+ * The caller passes the time to each call. `now`, `ttl` and deadlines are ticks
+ * of any clock that does not run backwards (see lawn/time.h). A lawn reads no
+ * clock.
  *
- * The idea. A Lawn files a timer by its TTL: timers of one TTL, in the order of
- * their starts, are sorted without sorting, and only the first can be due
- * (A. Lev-Libfeld, "Lawn: an Unbound Low Latency Timer Data Structure for Large
- * Scale, High Throughput Systems", 2019). Here, 21 classes of three octaves
- * take all 64-bit TTLs, and a class is a row of 64 slots by deadline: a TTL
- * queue cut into pieces, each an eighth to a 64th of the TTL wide, of which
- * only the first filled one can be due. A bit per slot finds it.
+ * A Lawn files a timer by its TTL. Timers of one TTL, in the order of their
+ * starts, are sorted by deadline, so only the first can be due (A. Lev-Libfeld,
+ * "Lawn: an Unbound Low Latency Timer Data Structure for Large Scale, High
+ * Throughput Systems", 2019). This lawn files all 64-bit TTLs in 21 classes of
+ * three octaves. A class is a row of 64 slots, by deadline. doc/design.md
+ * explains the structure.
  *
- * A timer is looked at when its slot begins, which is never after its deadline:
- *   - the deadline has come: it fires;
- *   - it has not, or was re-armed meanwhile: what remains is a shorter TTL, and
- *     the timer moves to a finer slot, at most ten times, and once more after a
- *     re-arm;
- *   - it was paused: the lawn lets go of it.
+ * An advance looks at a timer when the timer's slot begins, which is never
+ * after the deadline:
+ *   - If the deadline has come, the timer fires.
+ *   - If the deadline has not come, the timer moves to a finer slot. It moves
+ *     at most ten times after its start, and once more after a re-arm.
+ *   - If the timer was paused, the lawn forgets it.
+ *
  * So a re-arm to a later deadline is one store, and a pause is one store,
- * however often they are done. A program that declares a TTL which many timers
- * share gets the Lawn as published, without moves: lawn/queue.h.
+ * however often the program does them. For a TTL that many timers share, a
+ * program may declare a queue. The queue is the Lawn as published, without
+ * moves: lawn/queue.h.
  *
- * Threads: a lawn and its timers belong to one thread at a time; there are no
- * locks. Different lawns are independent. A timer that runs or is paused is its
- * lawn's: another's functions must not be called for it (an assertion in debug
- * builds of the library, where a short look shows it; release builds cannot
- * tell).
+ * Threads: a lawn and its timers belong to one thread at a time. There are no
+ * locks. Different lawns are independent. While a timer runs or is paused, it
+ * belongs to its lawn: do not call functions of another lawn for it. Debug
+ * builds of the library assert this where a short check detects it. Release
+ * builds cannot detect it.
  *
- * Costs: start, re-arm, stop and pause are O(1), cannot fail and never
- * allocate. An advance touches at most as many timers as its budget says, and
- * looks at no more than 1,344 empty slots besides. A timer takes 40 bytes, a
- * lawn 22 KiB at creation and nothing after.
+ * Costs: start, re-arm, stop and pause are O(1), cannot fail and do not
+ * allocate. An advance touches at most as many timers as its budget says. It
+ * also looks at no more than 1,344 empty slots. A timer takes 40 bytes. A lawn
+ * takes 22 KiB at creation and nothing later.
  */
 #ifndef LAWN_TIMER_H
 #define LAWN_TIMER_H
@@ -51,9 +53,9 @@
 
 LAWN_BEGIN_DECLS
 
-/* One thread's timers. What is shown of it, and of a timer, is for the inline
- * functions below; programs never look inside. In C++ `lawn` is a namespace, so
- * the tag differs. */
+/* One thread's timers. Its fields, and those of a timer, are visible only for
+ * the inline functions below. Programs must not use them. In C++ `lawn` is a
+ * namespace, so the tag differs. */
 #ifdef __cplusplus
 typedef struct lawn_impl lawn_t;
 struct lawn_impl {
@@ -62,19 +64,19 @@ typedef struct lawn lawn_t;
 struct lawn {
 #endif
     lawn_time_t now;   /* the latest time seen */
-    lawn_time_t next;  /* an advance before this has nothing to do */
-    lawn_time_t limit; /* deadlines from here on, 2^63 or 0, are not for the
-                        * inline functions */
+    lawn_time_t next;  /* an advance before this time has nothing to do */
+    lawn_time_t limit; /* 2^63 or 0: inline functions handle only deadlines
+                        * below it */
     size_t running;
-    void *observer; /* NULL, or told of every call */
+    void *observer; /* NULL, or is told of every call */
 };
 typedef struct lawn_timer lawn_timer_t;
 
-/* Called when `timer` has expired: its deadline is <= `now`, the time of the
- * advance (at most LAWN_TIME_INFINITY - 2). The timer is idle; the callback may
- * start, stop, pause or free any timer, this one and others due in the same
- * pass included. It may not advance or destroy the lawn it is called from (an
- * assertion in debug builds; ignored in release builds). */
+/* Called when `timer` has expired: its deadline is <= `now`. `now` is the time
+ * of the advance (at most LAWN_TIME_INFINITY - 2). The timer is idle. The
+ * callback may start, stop, pause or free any timer, also this one and others
+ * that are due in the same pass. It must not advance or destroy the lawn that
+ * calls it: debug builds assert this, release builds ignore the call. */
 typedef void (*lawn_expired_fn_t)(lawn_timer_t *timer, lawn_time_t now);
 
 typedef struct lawn_link {
@@ -82,141 +84,152 @@ typedef struct lawn_link {
     struct lawn_link *prev;
 } lawn_link_t;
 
-/* Embed it in your own object; the memory is yours, and must not move, be freed
- * or be initialised anew while the timer runs or is paused: an assertion in
- * debug builds, where they come upon it. Zero-filled is a valid idle timer
- * without a callback. */
+/* Embed it in your own object. The memory is yours. While the timer runs or is
+ * paused, do not move, free or initialise it: debug builds assert this where
+ * they detect it. A zero-filled timer is a valid idle timer without a
+ * callback. */
 struct lawn_timer {
     lawn_link_t link;
-    /* INFINITY: paused or stopped. One less: runs and never fires. When idle,
-     * 0: never started, or fired at `check`. */
+    /* INFINITY: paused or stopped. INFINITY - 1: runs and never fires. 0 in an
+     * idle timer: it was never started, or it fired at deadline `check`. */
     lawn_time_t deadline;
-    /* In a slot: looked at from here on, no later than the deadline. Elsewhere,
-     * 2^63 or more: inline functions do not move it. */
+    /* In a slot: an advance looks at the timer from this time on, which is no
+     * later than the deadline. Elsewhere: 2^63 or more, so no inline function
+     * re-arms it. */
     lawn_time_t check;
     lawn_expired_fn_t expired;
 };
 
-/* Zero-filled is the default of everything. */
+/* A zero-filled structure selects the default of everything. */
 typedef struct {
     lawn_allocator_t allocator;
 } lawn_params_t;
 
-/* Makes an empty lawn. `params` may be NULL and need not outlive the call.
- * NO_MEMORY, or INVALID_PARAM when `lawn_p` is NULL or only one of alloc and
- * release is set; *lawn_p is then left alone. */
+/* Creates an empty lawn. `params` may be NULL and need not outlive the call.
+ * Returns NO_MEMORY, or INVALID_PARAM if `lawn_p` is NULL or if only one of
+ * alloc and release is set. *lawn_p is then unchanged. */
 LAWN_API lawn_status_t lawn_create(const lawn_params_t *params,
                                    lawn_t **lawn_p);
 
 /* Frees the lawn and the queues that are left (lawn/queue.h). Timers that still
- * run or are paused become idle, their callbacks are not called, and their
- * memory is not touched afterwards. NULL does nothing. */
+ * run or are paused become idle. Their callbacks are not called, and their
+ * memory is not touched afterwards. NULL is ignored. */
 LAWN_API void lawn_destroy(lawn_t *lawn);
 
-/* Makes `timer` idle with callback `expired` (NULL: expire silently). Not for
- * a timer that runs or is paused. */
+/* Makes `timer` idle, with callback `expired`. If `expired` is NULL, the timer
+ * expires silently. Do not call it for a timer that runs or is paused. */
 LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer,
                                  lawn_expired_fn_t expired);
 
-/* Starts `timer`, or re-arms it when it runs: its deadline is now + ttl
- * exactly, LAWN_TIME_INFINITY (never) when that overflows. A ttl of 0 is due
- * at the next advance, never within the one that is running, so a callback
- * that re-arms itself with 0 cannot spin. A `now` before the latest that this
- * lawn has seen is taken as that one. Deadlines from INFINITY - 1 on never
- * come. So a ttl that is a negative difference in disguise, (lawn_time_t)-5,
- * never fires, and nothing here tells it from one that is meant; a deadline
- * that may be past is for lawn_timer_start_at(). The paper's StartTimer. */
+/* Starts `timer`, or re-arms it if it runs. Its deadline is exactly now + ttl,
+ * or LAWN_TIME_INFINITY (never) if the sum overflows. A timer with a ttl of 0
+ * is due at the next advance, never within the running one. So a callback that
+ * re-arms its own timer with 0 cannot spin. If `now` is before the latest time
+ * that this lawn has seen, the latest time is used.
+ *
+ * Deadlines from LAWN_TIME_INFINITY - 1 on never come. So a negative difference
+ * that is passed as the ttl, such as (lawn_time_t)-5, gives a timer that never
+ * fires, and no check detects the mistake. If a deadline may be past, use
+ * lawn_timer_start_at(). This is the paper's StartTimer. */
 LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                   lawn_time_t now, lawn_time_t ttl);
 
-/* The same with a deadline instead of a TTL. One that is past is due at the
- * next advance, as with a ttl of 0. */
+/* The same with a deadline instead of a TTL. A timer whose deadline is past is
+ * due at the next advance, as with a ttl of 0. */
 LAWN_INLINE void lawn_timer_start_at(lawn_t *lawn, lawn_timer_t *timer,
                                      lawn_time_t now, lawn_time_t deadline);
 
-/* Stops `timer` and forgets it: its memory may be freed at once. True if it
- * was running; its callback will then not be called for that start. The
- * paper's DeleteTimer. */
+/* Stops `timer` and forgets it: the caller may free its memory at once. Returns
+ * true if the timer was running. Its callback is then not called for that
+ * start. This is the paper's DeleteTimer. */
 LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer);
 
-/* Stops a timer that will soon be started again: same answer and promise as
- * stop, at the cost of one store. The lawn may still hold the timer, so stop
- * it before its memory goes. */
+/* Stops a timer that will soon be started again. It returns and promises the
+ * same as lawn_timer_stop(), at the cost of one store. The lawn may still hold
+ * the timer, so call lawn_timer_stop() before you free its memory. */
 LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer);
 
-/* True from start until stop, pause or expiry. */
+/* Returns true from start until stop, pause or expiry. */
 LAWN_INLINE bool lawn_timer_is_active(const lawn_timer_t *timer);
 
-/* The deadline of the latest start, also within the callback, where
- * `now - deadline` is how late it is. LAWN_TIME_INFINITY for a timer that was
- * never started, was stopped or paused since, or never fires; also for one that
- * fired at deadline 0. */
+/* Returns the deadline of the latest start. Within the callback,
+ * `now - deadline` is how late the timer is. Returns LAWN_TIME_INFINITY for a
+ * timer that never fires or was never started, or that was stopped or paused
+ * since its start. A timer that fired at deadline 0 gives LAWN_TIME_INFINITY
+ * too. */
 LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
 
-/* Fires timers whose deadline is <= now and returns how many it fired. `budget`
- * is the most timers that it touches, fired or only moved (0: no limit), so
- * that every call is bounded, whatever happened before it. Work is left when
- * lawn_next() <= now afterwards: call again. What is due fires in any order,
- * the timers of a queue in the order of their starts. A `now` that goes back is
- * taken as the latest seen. The paper's PerTickBookkeeping and TimerExpired.
+/* Fires the timers whose deadline is <= now, and returns how many it fired. It
+ * touches at most `budget` timers (0: no limit): it fires them, moves them, or
+ * forgets paused ones. So every call is bounded, whatever happened before it.
+ * If lawn_next() <= now afterwards, work is left: call again. Due timers fire
+ * in any order, except that the timers of a queue fire in the order of their
+ * starts. If `now` goes back, the latest time seen is used. This is the paper's
+ * PerTickBookkeeping and TimerExpired.
  *
- * Under a lasting backlog no timer waits for ever behind others. Advances at
- * their budget work in rounds: a round takes what is due when it begins, and
- * what comes meanwhile waits for the next. So with n timers running or paused
- * and q queues (lawn/queue.h), a timer that is due fires within
+ * Under a lasting backlog no timer waits for ever behind others. Advances that
+ * end at their budget work in rounds. A round takes what is due when the round
+ * begins. What becomes due meanwhile waits for the next round. So with n timers
+ * running or paused and q queues (lawn/queue.h), a due timer fires within
  * 8 (n / budget + q) + 8 more advances. */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
                                   unsigned budget);
 
-/* When to advance next: never later than the earliest deadline, possibly
- * earlier; LAWN_TIME_INFINITY when no timer runs. After an advance that left
- * nothing to do it lies in the future; after one that did, it is 0. */
+/* Returns when to advance next. The time is never later than the earliest
+ * deadline, and it may be earlier. Returns LAWN_TIME_INFINITY if no timer runs.
+ * After an advance that left nothing to do, the time is in the future. After an
+ * advance that left work, it is 0. */
 LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
 
 /* Makes lawn_next() the earliest deadline itself, for a caller that is about to
- * sleep until then, by looking at no more than `max_touches` timers (0: no
- * limit); nothing moves. True when it is. False when that was not enough, and
- * lawn_next() is earlier than it could be: wake up then, advance, and ask
- * again. False also when something is due now, and from a callback. Advance
- * between two calls: it fires nothing by itself, and told the same it answers
- * the same, so a loop that only asks until it is true may never end. The first
- * start after it may make lawn_next() earlier again. */
+ * sleep until then. It looks at no more than `max_touches` timers (0: no limit)
+ * and moves none. Returns true if lawn_next() is the earliest deadline. Returns
+ * false if the limit was too low. lawn_next() may then be earlier than the
+ * earliest deadline: wake up at that time, advance, and call again. Also
+ * returns false if a timer is due now, and in a callback.
+ *
+ * Advance between two calls. lawn_settle() fires nothing, and two calls in a
+ * row return the same, so a loop that only waits for true may never end. The
+ * first start after it may make lawn_next() earlier again. */
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 
-/* Timers that are running. O(1). */
+/* Returns the number of running timers. O(1). */
 LAWN_INLINE size_t lawn_count(const lawn_t *lawn);
 
-/* The latest time that the lawn was told. */
+/* Returns the latest time that the lawn was told. */
 LAWN_INLINE lawn_time_t lawn_now(const lawn_t *lawn);
 
-/* Calls `each` for every running timer, in no order. `each` may do nothing to
- * the lawn. O(count + paused). */
+/* Calls `each` for every running timer, in no order. `each` must not change the
+ * lawn or its timers. O(count + paused). */
 LAWN_API void lawn_for_each(const lawn_t *lawn,
                             void (*each)(const lawn_timer_t *timer, void *arg),
                             void *arg);
 
-/* Empties the lawn: every running timer becomes idle and is handed to `each`
- * (NULL: to nobody) in no order, with the latest time seen; paused timers are
- * let go. Returns how many were handed over. What `each` starts anew stays. A
- * drain from inside `each` takes all that is left, and what was started anew.
- * Timers of lawn/keyed.h are among them, see lawn_keyed_identify(). */
+/* Empties the lawn. Every running timer becomes idle and is handed to `each`,
+ * with the latest time seen, in no order. If `each` is NULL, the timers are
+ * handed to nobody. The lawn forgets paused timers. Returns the number of
+ * timers that were handed over or, if `each` is NULL, would have been.
+ *
+ * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
+ * all timers that are left, and those that `each` has started. The timers of
+ * lawn/keyed.h are drained too: see lawn_keyed_identify(). */
 LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
 
-/* Walks the whole structure and every invariant in it, O(count); for tests.
- * LAWN_ERR_CORRUPT when one is broken. */
+/* Checks every invariant of the whole structure, for tests. Returns
+ * LAWN_ERR_CORRUPT if one is broken. O(count). */
 LAWN_API lawn_status_t lawn_check(const lawn_t *lawn);
 
-/* What is inline: the re-arm to no earlier a check, stop, pause, and the
- * advance with nothing to do. The rest is behind these, which are not for
- * programs. */
+/* Not for programs: the part that is not inline. Inline are stop, pause, the
+ * re-arm to a deadline at or after the check, and the advance with nothing to
+ * do. */
 LAWN_API void lawn_timer_start_rest(lawn_t *lawn, lawn_timer_t *timer,
                                     lawn_time_t deadline);
 LAWN_API bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer);
 LAWN_API bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer);
 LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
 
-/* By the carry of an addition, which x86 adds to a count in two instructions
- * where a comparison takes four. */
+/* Uses the carry of an addition. x86 adds the carry to a count in two
+ * instructions, where a comparison takes four. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define LAWN_IS_INFINITY(time)                                                 \
     __builtin_add_overflow_p((time), (lawn_time_t)1, (lawn_time_t)0)
@@ -224,7 +237,8 @@ LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
 #define LAWN_IS_INFINITY(time) ((time) == LAWN_TIME_INFINITY)
 #endif
 
-/* The latest time, of the lawn or the caller's. */
+/* Returns the later of the lawn's time and `now`, and keeps it as the lawn's
+ * time. */
 LAWN_INLINE lawn_time_t lawn_see(lawn_t *lawn, lawn_time_t now)
 {
     const lawn_time_t latest = now > lawn->now ? now : lawn->now;
@@ -288,7 +302,8 @@ LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                                       : deadline);
 }
 
-/* Runs, and the limit allows it: 0, which is idle, wraps around. */
+/* True if the timer runs and the limit allows the inline path. An idle timer
+ * has deadline INFINITY, or 0, which wraps around: neither passes. */
 #define LAWN_IS_OPEN(lawn, timer) ((timer)->deadline - 1 < (lawn)->limit)
 
 LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
