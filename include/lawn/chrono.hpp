@@ -1,7 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn/chrono.hpp - the clock as one of std::chrono's, and its spans and points
-// in time in ticks, for C++17. lawn/lawn.hpp includes it. Threads: any.
+// lawn/chrono.hpp - the clock as a std::chrono clock, and std::chrono's
+// durations and time points in ticks, for C++17. lawn/lawn.hpp includes this
+// header.
+//
+// Threads: any thread may call all functions here.
 
 #ifndef LAWN_CHRONO_HPP
 #define LAWN_CHRONO_HPP
@@ -28,9 +31,10 @@ constexpr std::uint64_t nsec_per_sec = 1'000'000'000;
 
 constexpr std::int64_t longest_nsec = std::numeric_limits<std::int64_t>::max();
 
-// `sign` times any span in nanoseconds, rounded up. A float that does not fit
-// is the longest one of its sign, NaN is 0. Not chrono's conversion, which
-// overflows: seconds::max() is how programs write "for ever".
+// `sign` times a span in nanoseconds, rounded up. A floating-point span that
+// does not fit gives the longest span of its sign. NaN gives 0. This is not the
+// conversion of std::chrono, which overflows: programs write seconds::max() for
+// "for ever".
 template <typename Rep, typename Period>
 constexpr int128 exact_nsec_of(std::chrono::duration<Rep, Period> span,
                                int sign = 1) noexcept
@@ -61,8 +65,8 @@ constexpr std::chrono::nanoseconds saturated(int128 nsec) noexcept
     return nanoseconds(nsec > 0 ? static_cast<std::int64_t>(nsec) : 0);
 }
 
-// In nanoseconds, rounded up: 0 for negative spans and NaN, nanoseconds::max()
-// for all that are longer.
+// The span in nanoseconds, rounded up. Negative spans and NaN give 0. A span
+// that does not fit gives nanoseconds::max().
 template <typename Rep, typename Period>
 constexpr std::chrono::nanoseconds
 nsec_of(std::chrono::duration<Rep, Period> span) noexcept
@@ -70,7 +74,7 @@ nsec_of(std::chrono::duration<Rep, Period> span) noexcept
     return saturated(exact_nsec_of(span));
 }
 
-// How long it is until `when`, likewise.
+// The time from now until `when`, converted in the same way.
 template <typename Clock, typename Duration>
 std::chrono::nanoseconds
 nsec_until(std::chrono::time_point<Clock, Duration> when) noexcept
@@ -81,7 +85,7 @@ nsec_until(std::chrono::time_point<Clock, Duration> when) noexcept
                               : std::chrono::nanoseconds::max();
 }
 
-// Ticks per second, exactly mantissa * 2^exponent, the mantissa below 2^53.
+// Ticks per second: exactly mantissa * 2^exponent. The mantissa is below 2^53.
 struct rate {
     std::uint64_t mantissa;
     int exponent;
@@ -95,7 +99,8 @@ inline rate rate_of(double ticks_per_sec) noexcept
             exponent - 53};
 }
 
-// As lawn_time_from_nsec(), at any rate; exact also where a double is not.
+// Like lawn_time_from_nsec(), but at any rate. It is also exact where a double
+// is not.
 inline lawn_time_t ticks_of(std::chrono::nanoseconds span, rate at) noexcept
 {
     if (span == std::chrono::nanoseconds::max()) {
@@ -107,7 +112,7 @@ inline lawn_time_t ticks_of(std::chrono::nanoseconds span, rate at) noexcept
     uint128 scaled = uint128{static_cast<std::uint64_t>(span.count())} *
                      at.mantissa; // below 2^116
     if (at.exponent > 0) {
-        // What does not fit below 2^127 is more than 2^64 * nsec_per_sec.
+        // A value of 2^127 or more is above 2^64 * nsec_per_sec.
         if (at.exponent >= 127 || scaled >> (127 - at.exponent) != 0) {
             return LAWN_TIME_INFINITY;
         }
@@ -123,8 +128,9 @@ inline lawn_time_t ticks_of(std::chrono::nanoseconds span, rate at) noexcept
                                       : LAWN_TIME_INFINITY;
 }
 
-// Of this process's clock. A tick is `whole` + `fraction` * 2^-64 nanoseconds,
-// not rounded down, so that the way to ticks and back does not lose one.
+// The rate of this process's clock. A tick is `whole` + `fraction` * 2^-64
+// nanoseconds. `fraction` is not rounded down, so that a conversion to ticks
+// and back loses no nanosecond.
 struct clock_rate {
     rate ticks;
     std::uint64_t whole;
@@ -133,7 +139,7 @@ struct clock_rate {
 
 inline clock_rate clock_rate_of(double ticks_per_sec) noexcept
 {
-    // Good for 2^-40 to 2^53 ticks per second: each step stays in 128 bits.
+    // Valid for 2^-40 to 2^53 ticks per second: each step fits in 128 bits.
     const rate ticks = rate_of(ticks_per_sec);
     const uint128 nsec = uint128{nsec_per_sec} << -ticks.exponent;
     const uint128 rest = nsec % ticks.mantissa << 64;
@@ -162,14 +168,14 @@ inline std::chrono::nanoseconds nsec_at(lawn_time_t ticks,
 
 } // namespace detail
 
-// lawn_get_time() as a clock of std::chrono: a TrivialClock, in nanoseconds,
-// whose epoch is tick 0. (Named for the usual counter; it is the process's
-// clock on any machine.) Each time is converted from the whole count, by one
-// rate for the life of the process: conversions never go back against each
-// other and errors do not add up. now() is the counter and two
-// multiplications. to_ticks() divides 128 bits, some nanoseconds: keep the
-// ticks of a TTL that is started per packet. The first use in a process may
-// take 20 ms (lawn/time.h).
+// lawn_get_time() as a clock of std::chrono. It is a TrivialClock in
+// nanoseconds, and its epoch is tick 0. (It has the name of the usual counter,
+// but it is the process's clock on any machine.) Each time is converted from
+// the whole count, by one rate for the life of the process. So conversions
+// never go back against each other, and errors do not add up. now() costs the
+// counter and two multiplications. to_ticks() divides 128 bits, which takes
+// some nanoseconds. If a TTL is started per packet, keep its ticks. The first
+// use in a process may take 20 ms (lawn/time.h).
 struct tsc_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -182,9 +188,9 @@ struct tsc_clock {
         return time_point(from_ticks(lawn_get_time()));
     }
 
-    // The ticks of `span`, of any period. Rounds up, since a timeout is never
-    // shortened; 0 for negative spans and NaN; LAWN_TIME_INFINITY for
-    // nanoseconds::max() and for whatever is longer.
+    // Converts `span`, of any period, to ticks. The result is rounded up,
+    // because a timeout must not be shortened. Negative spans and NaN give 0.
+    // nanoseconds::max() and every longer span give LAWN_TIME_INFINITY.
     template <typename Rep, typename Period>
     static lawn_time_t
     to_ticks(std::chrono::duration<Rep, Period> span) noexcept
@@ -193,9 +199,9 @@ struct tsc_clock {
                                 detail::process_rate().ticks);
     }
 
-    // Whole nanoseconds, up to duration::max(), which LAWN_TIME_INFINITY is
-    // too; time_point(from_ticks(ticks)) when `ticks` is a point in time.
-    // from_ticks(to_ticks(d)) >= d.
+    // Converts `ticks` to whole nanoseconds, up to duration::max().
+    // LAWN_TIME_INFINITY gives duration::max() too. For a point in time, use
+    // time_point(from_ticks(ticks)). from_ticks(to_ticks(d)) >= d.
     static duration from_ticks(lawn_time_t ticks) noexcept
     {
         return detail::nsec_at(ticks, detail::process_rate());

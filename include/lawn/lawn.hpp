@@ -1,9 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn/lawn.hpp - Lawn for C++17: owners of what the C API creates, timers
-// that carry their callable, and the clock as one of std::chrono's. Header
-// only, on top of the C API, which it replaces nothing of: an owner's get() is
-// for every call that has no wrapper here.
+// lawn/lawn.hpp - Lawn for C++17: owners of what the C API creates, timers that
+// carry their callable, and the clock as a std::chrono clock. Header only, on
+// top of the C API. It replaces no part of the C API: for a call that has no
+// wrapper, use the get() of an owner.
 //
 //     struct Peer {
 //         lawn::function_timer silence{[this](lawn_time_t) { close(); }};
@@ -15,11 +15,14 @@
 //         engine.progress();
 //     }
 //
-// Exceptions and RTTI are not needed and not used: creation returns an empty
-// owner when it fails, and says why to whom asks; nothing else can fail. A
-// callable must not throw, since it is called through C: std::terminate().
+// It needs no exceptions and no RTTI, and uses none. If a creation fails, it
+// returns an empty owner, and stores the reason if the caller asks for it.
+// engine::wait() returns a status, and the start of a shared timer returns
+// false if its box was destroyed. Nothing else can fail. A callable must not
+// throw, because it is called through C: an exception ends in std::terminate().
 //
-// Threads: those of the objects below; the clock is for any thread.
+// Threads: each object follows the rules of the C object that it wraps. Any
+// thread may use the clock.
 
 #ifndef LAWN_LAWN_HPP
 #define LAWN_LAWN_HPP
@@ -38,25 +41,27 @@
 namespace lawn
 {
 
-// A timer without its callable: all that is done to one, for instance by a
-// callback that is told which timer has expired. Knows the lawn it was started
-// on, so that stop and pause need none. Once the lawn is destroyed the timer
-// is idle and does not touch it, so either may go first.
+// A timer without its callable: all that can be done to a timer, for instance
+// by a callback that is told which timer has expired. It knows the lawn that it
+// was started on, so stop and pause need no lawn. When the lawn is destroyed,
+// the timer becomes idle and does not touch the lawn any more. So either may be
+// destroyed first.
 class timer_base
 {
 public:
     timer_base(const timer_base &) = delete;
     timer_base &operator=(const timer_base &) = delete;
 
-    // lawn_timer_start(). On another lawn than before it is stopped there.
+    // lawn_timer_start(). A timer that was started on another lawn is stopped
+    // there first.
     void start(lawn_t *lawn, lawn_time_t now, lawn_time_t ttl) noexcept
     {
         move_to(lawn);
         lawn_timer_start(lawn, &timer_, now, ttl);
     }
 
-    // With tsc_clock::to_ticks(ttl), for a lawn that is told the process's
-    // time.
+    // Uses tsc_clock::to_ticks(ttl), for a lawn that is told the time of the
+    // process's clock.
     template <typename Rep, typename Period>
     void start(lawn_t *lawn, lawn_time_t now,
                std::chrono::duration<Rep, Period> ttl) noexcept
@@ -64,14 +69,14 @@ public:
         start(lawn, now, tsc_clock::to_ticks(ttl));
     }
 
-    // lawn_timer_start_at(), with a deadline instead of a TTL.
+    // lawn_timer_start_at(): with a deadline instead of a TTL.
     void start_at(lawn_t *lawn, lawn_time_t now, lawn_time_t deadline) noexcept
     {
         move_to(lawn);
         lawn_timer_start_at(lawn, &timer_, now, deadline);
     }
 
-    // lawn_queue_start(): at the tail of the queue, with its TTL.
+    // lawn_queue_start(): at the tail of the queue, with the queue's TTL.
     void start(lawn_queue_t *queue, lawn_time_t now) noexcept
     {
         move_to(queue->lawn);
@@ -90,8 +95,9 @@ public:
         start(engine.get(), ttl);
     }
 
-    // With engine.to_ticks(ttl): rounded up, for ever when it does not fit.
-    // Only an owned engine tells its rate, so only it takes a duration.
+    // Uses engine.to_ticks(ttl): rounded up, LAWN_TIME_INFINITY if it does not
+    // fit. Only an owned engine knows its rate, so only an owned engine takes a
+    // duration.
     template <typename Rep, typename Period>
     void start(const engine &engine,
                std::chrono::duration<Rep, Period> ttl) noexcept
@@ -99,14 +105,14 @@ public:
         start(engine.get(), engine.to_ticks(ttl));
     }
 
-    // With a deadline, on the time of the engine.
+    // With a deadline in the engine's time.
     void start_at(const engine &engine, lawn_time_t deadline) noexcept
     {
         start_at(lawn_engine_lawn(engine.get()), engine.now(), deadline);
     }
 
-    // With engine.to_ticks(when): when `when` has come by its own clock, or as
-    // soon as it may when it is past.
+    // Uses engine.to_ticks(when): the timer is due when `when` has come by its
+    // own clock, or as soon as possible if `when` is past.
     template <typename Clock, typename Duration>
     void start_at(const engine &engine,
                   std::chrono::time_point<Clock, Duration> when) noexcept
@@ -114,13 +120,13 @@ public:
         start(engine.get(), engine.to_ticks(when));
     }
 
-    // lawn_timer_stop(): true if it was running.
+    // lawn_timer_stop(): returns true if the timer was running.
     bool stop() noexcept
     {
         return is_held() && lawn_timer_stop(lawn_, &timer_);
     }
 
-    // lawn_timer_pause(): true if it was running.
+    // lawn_timer_pause(): returns true if the timer was running.
     bool pause() noexcept
     {
         return is_held() && lawn_timer_pause(lawn_, &timer_);
@@ -131,7 +137,8 @@ public:
         return lawn_timer_is_active(&timer_);
     }
 
-    // lawn_timer_deadline(), in ticks of the clock it was started with.
+    // lawn_timer_deadline(): in ticks of the clock that the timer was started
+    // with.
     lawn_time_t deadline() const noexcept
     {
         return lawn_timer_deadline(&timer_);
@@ -143,17 +150,18 @@ protected:
         lawn_timer_init(&timer_, expired);
     }
 
-    ~timer_base() = default; // of the timers below, which have stopped it
+    ~timer_base() = default; // the classes below have stopped the timer
 
-    // `timer` is the first member.
+    // `timer` is the first member of a timer_base.
     static timer_base *of(lawn_timer_t *timer) noexcept
     {
         return reinterpret_cast<timer_base *>(timer);
     }
 
 private:
-    // Whether the lawn may hold it, running or paused. If not, the lawn may be
-    // gone, and what a stop would do is to forget the deadline.
+    // Returns true if the lawn may hold the timer, running or paused. If not,
+    // the lawn may be gone. A stop would then only forget the deadline, which
+    // is done here.
     bool is_held() noexcept
     {
         if (timer_.link.next != nullptr) {
@@ -195,17 +203,17 @@ void call(Function &function, Timer &timer, lawn_time_t now) noexcept
 
 } // namespace detail
 
-// A timer with its callable inside: 48 bytes and the callable, no allocation.
-// `Function` is called as f(timer, now) if it can be, `timer` being this
-// object, for instance as a timer_base &; or else as f(now). `now` is the time
-// of the advance, not before the deadline.
+// A timer with its callable inside: 48 bytes and the callable, without
+// allocation. `Function` is called as f(timer, now) if that is possible, and
+// else as f(now). `timer` is this object, for instance as a timer_base &. `now`
+// is the time of the advance, which is not before the deadline.
 //
-// The address is what the lawn knows, so it is neither copied nor moved; its
-// destructor stops it. When the callable is called the timer is idle, and the
-// callable may do to any timer, its own included, whatever it may do outside:
-// start, stop, and destroy. Once it has destroyed its own timer it has
-// destroyed itself: it runs on, but may use its captures and the reference no
-// more. Copies made before, in local variables, stay good.
+// The lawn knows the object by its address, so the object can be neither copied
+// nor moved. Its destructor stops the timer. When the callable is called, the
+// timer is idle. The callable may start, stop and destroy any timer, also its
+// own, as it may outside. If it destroys its own timer, it destroys itself. It
+// may then go on, but must not use its captures or the reference any more.
+// Copies made before, in local variables, stay valid.
 template <typename Function> class timer : public timer_base
 {
 public:
@@ -224,19 +232,20 @@ private:
     static void call(lawn_timer_t *due, lawn_time_t now) noexcept
     {
         timer *const self = static_cast<timer *>(of(due));
-        // The last use of *self: the callable may end it.
+        // The last use of *self: the callable may destroy it.
         detail::call(self->function_, *self, now);
     }
 
     Function function_;
 };
 
-// The same with any callable, so that the type does not tell which: a class can
-// have it as a member with a lambda that captures `this`, where timer<F> would
-// have to name the lambda's type. The callable is inside here, too, in what is
-// room for five pointers, and one that does not fit does not compile: timer<F>
-// takes it, or a lambda that captures less. 96 bytes on a 64-bit machine. It is
-// called as f(timer, now), `timer` being a function_timer &, or as f(now).
+// Like timer, but the type does not name the callable. So a class can have it
+// as a member with a lambda that captures `this`. With timer<F>, the class
+// would have to name the lambda's type. The callable is stored inside the
+// object, which has room for five pointers. A callable that does not fit does
+// not compile: use timer<F>, or a lambda that captures less. The object takes
+// 96 bytes on a 64-bit machine. The callable is called as f(timer, now), where
+// `timer` is a function_timer &, or as f(now).
 class function_timer : public timer_base
 {
 public:
@@ -278,7 +287,7 @@ private:
     static void call(lawn_timer_t *due, lawn_time_t now) noexcept
     {
         function_timer *const self = static_cast<function_timer *>(of(due));
-        // The last use of *self: the callable may end it.
+        // The last use of *self: the callable may destroy it.
         detail::call(self->function<Function>(), *self, now);
     }
 
