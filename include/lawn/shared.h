@@ -10,27 +10,28 @@
  *     lawn_shared_retire(&timer, free_it);           // then it may be freed
  *
  * The idea. A shared timer is a deadline that any thread may store, and a plain
- * timer of its owner's lawn that looks at it no later than that. A start with a
- * later deadline is so one atomic exchange, and costs the owner nothing until
- * the plain timer expires, finds the deadline later, and starts itself anew.
- * Only a start that the plain timer would come too late for is a message: the
- * timer is pushed on the owner's stack, the box, once however often it is
- * started, and the owner takes the stack whole, once per pass. A stop is one
+ * timer in its owner's lawn, which checks that deadline in time. A start with a
+ * later deadline is one atomic exchange. It costs the owner nothing until the
+ * plain timer expires, finds the later deadline and restarts. Only a start with
+ * a deadline before the plain timer's sends a message: it pushes the timer on
+ * the owner's stack, the box. The timer is in the box once, however often it is
+ * started. The owner takes the whole stack once per pass. A stop is one
  * exchange, too, and leaves the plain timer where it is.
  *
- * The owner of a box is the thread that runs its lawn or engine now; when that
- * changes, the two threads synchronise, as for the lawn itself. Each function
- * says who may call it. Callbacks are called by the owner, in an advance or
- * pass. `now` and deadlines are ticks, on the clock of the lawn: for an engine,
- * lawn_engine_time().
+ * The owner of a box is the thread that runs its lawn or engine now. When the
+ * owner changes, the two threads must synchronise, as for the lawn itself. The
+ * owner calls the callbacks, in an advance or pass. Each function below says
+ * who may call it. `now` and deadlines are ticks of the lawn's clock. For an
+ * engine, that is lawn_engine_time().
  *
- * What a start stores before happens before its callback; what the callback
- * does happens before lawn_shared_sync() returns. No order is promised among
- * the timers of a box. If two threads start one timer, the later start counts,
- * and a start of the owner's (lawn_shared_start_local) may count as the later.
+ * What a thread stores before a start happens before the callback of that
+ * start. What the callback does happens before lawn_shared_sync() returns. The
+ * timers of a box expire in any order. If two threads start one timer, the
+ * later start counts. The owner's lawn_shared_start_local() may count as the
+ * later one even if it came first.
  *
- * Start, stop, sync and retire never allocate, and there is nothing that could
- * be full. Create allocates, and the last release frees.
+ * Start, stop, sync and retire do not allocate, and there is nothing that could
+ * be full. lawn_box_create() allocates, and the last release frees.
  */
 #ifndef LAWN_SHARED_H
 #define LAWN_SHARED_H
@@ -42,111 +43,120 @@ LAWN_BEGIN_DECLS
 typedef struct lawn_box lawn_box_t;
 typedef struct lawn_shared lawn_shared_t;
 
-/* `timer` has expired: the deadline of its latest start is <= `now`. It is
- * stopped; the callback may start, stop or retire any timer, this one included.
- * It may not destroy the box, nor wait for itself in lawn_shared_sync(). */
+/* `timer` has expired: the deadline of its latest start is <= `now`. The timer
+ * is stopped. The callback may start, stop or retire any timer, including this
+ * one. It must not destroy the box, nor call lawn_shared_sync() for its own
+ * timer. */
 typedef void (*lawn_shared_fn_t)(lawn_shared_t *timer, lawn_time_t now);
 
-/* Embed it in your own object; the memory is yours, and must neither move nor
- * be freed from init until `released` is called (lawn_shared_retire). What is
- * shown is for the inline functions below. */
+/* Embed it in your own object. The memory is yours. It must neither move nor be
+ * freed from lawn_shared_init() until `released` is called (see
+ * lawn_shared_retire()). The fields are shown for the inline functions
+ * below. */
 struct lawn_shared {
-    lawn_timer_t timer;   /* the owner's; first */
+    lawn_timer_t timer;   /* first; only the owner uses it */
     lawn_time_t deadline; /* atomic; INFINITY: stopped */
     lawn_time_t cover;    /* atomic; `timer` expires no later than this */
     uintptr_t flags;      /* atomic */
-    lawn_shared_t *next;  /* in the box */
+    lawn_shared_t *next;  /* the next in the box */
     lawn_box_t *box;
     lawn_shared_fn_t expired;
     lawn_shared_fn_t released;
 };
 
-/* Makes the box of `lawn`, with its allocator; memory is released by the thread
- * that retires last. A lawn may have several. The lawn's thread. INVALID_PARAM
- * for NULL, NO_MEMORY. (An engine makes its own: lawn_engine_box.) */
+/* Makes a box for `lawn`, with the lawn's allocator. A lawn may have several.
+ * The memory is freed when the box is destroyed and all its timers are
+ * released, by the thread that comes last. Returns INVALID_PARAM for NULL, or
+ * NO_MEMORY. Only the lawn's thread may call it. (An engine makes its own box:
+ * lawn_engine_box().) */
 LAWN_API lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p);
 
-/* Stops all timers of the box; every start returns false afterwards, and a
- * retire calls `released` at once. (A start that is in progress meanwhile may
- * return false although it was called back or stopped before.) Before the lawn
- * is destroyed. The box's memory goes with the last timer that is retired. The
- * owner, but not from a callback of the box (an assertion in debug builds,
- * ignored in release builds). NULL does nothing. */
+/* Stops all timers of the box. Afterwards every start returns false, and a
+ * retire calls `released` at once. A start that another thread has in progress
+ * may return false although its callback has run or a stop has returned true
+ * for it. Destroy the box before the lawn. The box's memory is freed with the
+ * last timer that is retired. Only the owner may call it, but not from a
+ * callback of the box (an assertion in debug builds, ignored in release
+ * builds). NULL does nothing. */
 LAWN_API void lawn_box_destroy(lawn_box_t *box);
 
-/* Takes up to `budget` messages (0: all that are there) and returns how many:
- * starts what other threads have started, and releases what they have retired.
- * Costs two loads when there is none. Call it before each lawn_advance(), with
- * the same `now`. The owner. */
+/* Takes up to `budget` messages (0: all that are there) and returns how many it
+ * took. It starts what other threads have started, and releases what they have
+ * retired. It costs two loads if there is no message. Call it before each
+ * lawn_advance(), with the same `now`. Only the owner may call it. */
 LAWN_API unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now,
                                  unsigned budget);
 
-/* The owner is about to sleep until `until`. False when there are messages:
- * drain instead. After true, the first start of another thread whose deadline
- * is before `until`, and each retire, calls the function of lawn_box_on_wake(),
- * once until the owner drains or sleeps again. The owner. */
+/* Tells the box that the owner is about to sleep, until the time `until`.
+ * Returns false if there are messages: drain instead of sleeping. After true, a
+ * start of another thread with a deadline before `until`, or a retire, calls
+ * the function of lawn_box_on_wake(). It is called once, until the owner drains
+ * or sleeps again. Only the owner may call it. */
 LAWN_API bool lawn_box_sleep(lawn_box_t *box, lawn_time_t until);
 
-/* Sets what wakes a sleeping owner, e.g. a write to an eventfd; called by the
- * thread that starts or retires. It may come late, when the owner has woken by
- * itself and sleeps again. The owner, before the box is known to others. */
+/* Sets the function that wakes a sleeping owner, e.g. by a write to an eventfd.
+ * The thread that starts or retires a timer calls it. The call may come late,
+ * when the owner has woken by itself and sleeps again. Only the owner may set
+ * it, before other threads know the box. */
 LAWN_API void lawn_box_on_wake(lawn_box_t *box, void (*wake)(void *arg),
                                void *arg);
 
-/* Binds a stopped timer to `box`; `expired` may be NULL. Each timer that was
- * initialised is to be retired. One thread, while nobody else uses the timer;
- * the box must not have been destroyed. */
+/* Makes `timer` a stopped timer of `box`. `expired` may be NULL. Each
+ * initialised timer must be retired. The box must not have been destroyed. One
+ * thread may call it, while no other thread uses the timer. */
 LAWN_API void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
                                lawn_shared_fn_t expired);
 
-/* Starts `timer`, or re-arms it, to expire at `deadline`; LAWN_TIME_INFINITY is
- * never, a deadline that is past is due at the owner's next pass. True; false
- * when the timer is retired (an assertion in debug builds) or the box
- * destroyed. Any thread. One exchange, and where the timer has to be brought to
- * its owner two more, and a wake-up of a sleeping owner.
+/* Starts `timer`, or re-arms it, to expire at `deadline`. LAWN_TIME_INFINITY is
+ * never. A deadline in the past is due at the owner's next pass. Returns true.
+ * Returns false if the timer is retired (an assertion in debug builds) or the
+ * box is destroyed. Any thread may call it. It costs one exchange. If the owner
+ * needs a message, it costs two more, and a wake-up if the owner sleeps.
  *
- * A thread that is interrupted in the middle of a start may hold others up. If
- * it was about to bring the timer to its owner, later starts of that timer wait
- * with it. If it was about to wake the owner, the owner sleeps on until it
- * would have woken by itself, whatever else is started. */
+ * A thread that is interrupted in the middle of a start may delay others. If it
+ * was about to push the message, later starts of that timer reach the owner
+ * only with that message. If it was about to wake the owner, the owner sleeps
+ * on until it wakes by itself, whatever else is started. */
 LAWN_API bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline);
 
-/* The same for the owner: a store, where the deadline is not before the one
- * that the owner's plain timer stands at. */
+/* The same for the owner. It costs one store if `deadline` is not before the
+ * deadline of the owner's plain timer. */
 LAWN_INLINE bool lawn_shared_start_local(lawn_shared_t *timer,
                                          lawn_time_t deadline);
 
-/* Stops `timer`. True: it was running, and for that start its callback will not
- * be called. False: it was not, or the callback has been or is being called;
- * lawn_shared_sync() waits for it. Any thread. One exchange.
+/* Stops `timer`. Returns true if the timer was running: its callback will not
+ * be called for that start. Returns false if it was not running, or if its
+ * callback was called or is being called. lawn_shared_sync() waits for that
+ * callback. Any thread may call it. It costs one exchange.
  *
- * True is no licence to free the timer: the callback of an earlier start may be
- * running. Retire it. */
+ * True does not allow the caller to free the timer: the callback of an earlier
+ * start may be running. Retire the timer instead. */
 LAWN_API bool lawn_shared_stop(lawn_shared_t *timer);
 
-/* Waits until no callback of `timer` is running that began before the call.
- * Spins and yields, for as long as the callback takes. Any thread; from the
- * callback itself it would wait for ever: an assertion in debug builds, and in
- * release builds it returns at once. */
+/* Waits until each callback of `timer` that began before this call has
+ * returned. It spins and yields for as long as the callback takes. Any thread
+ * may call it, except from the callback itself, where it would wait for ever.
+ * That is an assertion in debug builds; in release builds the call returns at
+ * once. */
 LAWN_API void lawn_shared_sync(lawn_shared_t *timer);
 
-/* Stops `timer` for good. When the owner has let go of it, it calls
- * `released(timer, now)`, which may free it; `released` may be NULL. Any
- * thread, also the callback of the timer; once, as the last call for `timer`.
- * Calls in other threads must have returned before `released` is called, which
- * is certain if they have returned before the retire. So a callback should not
- * retire a timer that another thread may be starting or about to stop: let that
- * thread do it. */
+/* Stops `timer` for good. When the owner no longer uses the timer, the owner
+ * calls `released(timer, now)`, which may free it. `released` may be NULL. Any
+ * thread may call it, also in the timer's callback. Call it once, as the last
+ * call for `timer`. Other threads' calls for `timer` must have returned before
+ * `released` is called. That is certain if they have returned before the
+ * retire. So a callback should not retire a timer that another thread may be
+ * starting or about to stop: let that thread retire it. */
 LAWN_API void lawn_shared_retire(lawn_shared_t *timer,
                                  lawn_shared_fn_t released);
 
-/* Whether the timer is running, and its deadline; LAWN_TIME_INFINITY when it is
- * not, or never expires. Any thread; what another does may have changed it by
- * the time it returns. */
+/* Whether the timer is running, and its deadline. The deadline is
+ * LAWN_TIME_INFINITY if the timer is not running or never expires. Any thread
+ * may call them. Another thread may change the answer before it is returned. */
 LAWN_INLINE bool lawn_shared_is_active(const lawn_shared_t *timer);
 LAWN_INLINE lawn_time_t lawn_shared_deadline(const lawn_shared_t *timer);
 
-/* Behind lawn_shared_start_local(), not for programs. */
+/* Used by lawn_shared_start_local(), not for programs. */
 LAWN_API bool lawn_shared_start_rest(lawn_shared_t *timer,
                                      lawn_time_t deadline);
 

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // lawn/shared.hpp - timers that any thread starts, stops and destroys, for
-// C++17. lawn/lawn.hpp includes it; what is said there of exceptions holds.
+// C++17. lawn/lawn.hpp includes it. The rules there for exceptions hold here.
 //
 //     auto timeout = lawn::make_shared_timer(
 //         engine, [=](lawn_time_t) { give_up(id); });
@@ -23,12 +23,12 @@
 namespace lawn
 {
 
-// A shared timer (lawn/shared.h) on the heap with its callable, by a handle
-// that any thread may use and destroy, also while its callable runs and from
-// inside it. `Function` is called by the box's owner as f(now). It and its
-// captures live until the owner has let go of the timer, which may be after the
-// handle. Moved, not copied; one handle is not used by two threads while it is
-// moved or destroyed.
+// A handle of a shared timer (lawn/shared.h), which is on the heap with its
+// callable. Any thread may use and destroy the handle, also while the callable
+// runs and from inside it. The box's owner calls `Function` as f(now). The
+// callable and its captures live until the owner no longer uses the timer,
+// which may be longer than the handle. A handle can be moved, but not copied.
+// While one thread moves or destroys a handle, no other thread may use it.
 template <typename Function> class shared_timer
 {
 public:
@@ -39,15 +39,16 @@ public:
         return state_ != nullptr;
     }
 
-    // lawn_shared_start(): `deadline` is on lawn_engine_time(). False when the
-    // box was destroyed.
+    // lawn_shared_start(). `deadline` is a time of lawn_engine_time(). Returns
+    // false if the box was destroyed.
     bool start_at(lawn_time_t deadline) noexcept
     {
         return lawn_shared_start(&state_->timer, deadline);
     }
 
-    // With engine.to_ticks(ttl) from lawn_engine_time(): rounded up, for ever
-    // when it does not fit. The engine is the one whose box it is.
+    // Expires engine.to_ticks(ttl) after lawn_engine_time(): rounded up, and
+    // never if the sum does not fit. The engine must be the one that has the
+    // timer's box.
     template <typename Rep, typename Period>
     bool start(const engine &engine,
                std::chrono::duration<Rep, Period> ttl) noexcept
@@ -55,8 +56,8 @@ public:
         return start_in(engine, engine.to_ticks(ttl));
     }
 
-    // With engine.to_ticks(when): when `when` has come by its own clock, or as
-    // soon as it may when it is past.
+    // Expires when `when` has come by its own clock, by engine.to_ticks(when).
+    // If `when` is past, the timer expires as soon as possible.
     template <typename Clock, typename Duration>
     bool start_at(const engine &engine,
                   std::chrono::time_point<Clock, Duration> when) noexcept
@@ -76,7 +77,7 @@ public:
         return lawn_shared_stop(&state_->timer);
     }
 
-    // lawn_shared_sync(): waits until the callable does not run.
+    // lawn_shared_sync(): waits until the callable is not running.
     void sync() noexcept
     {
         lawn_shared_sync(&state_->timer);
@@ -144,8 +145,8 @@ private:
     std::unique_ptr<state, retire> state_;
 };
 
-// lawn_shared_init(), for any thread while the box is there. Empty when there
-// is no memory.
+// lawn_shared_init(). Any thread may call it while the box exists. Returns an
+// empty handle if there is no memory.
 template <typename Function>
 [[nodiscard]] shared_timer<Function>
 make_shared_timer(lawn_box_t *box, Function function) noexcept
@@ -159,8 +160,8 @@ make_shared_timer(lawn_box_t *box, Function function) noexcept
     return timer(state);
 }
 
-// With lawn_engine_box(), so on the engine's thread. Empty, too, when there is
-// no memory for that.
+// The same with lawn_engine_box(), so only the engine's thread may call it. The
+// handle is also empty if there is no memory for the box.
 template <typename Function>
 [[nodiscard]] shared_timer<Function>
 make_shared_timer(const engine &engine, Function function) noexcept

@@ -11,22 +11,23 @@
  *     lawn_shm_wait(client, LAWN_TIME_INFINITY);
  *     while (lawn_shm_next(client, &event)) { ... event.cookie ... }
  *
- * The idea is that of lawn/shared.h, in memory that processes share: a timer is
- * a deadline that its client stores, and a plain timer in the owner's lawn that
- * looks at it no later than that. Only a start that the plain timer would come
- * too late for is a message. What has expired comes back by a list of the
- * client's. Callbacks are not possible across processes: a cookie tells which
- * timer it was.
+ * The idea is that of lawn/shared.h, in memory that processes share. A timer is
+ * a deadline that its client stores, and a plain timer in the owner's lawn,
+ * which checks that deadline in time. Only a start with a deadline before the
+ * plain timer's sends a message. Expired timers come back in a list of the
+ * client. Callbacks are not possible across processes: a cookie tells which
+ * timer has expired.
  *
- * Nothing in the memory is a pointer or a lock. A client may be killed between
- * any two of its instructions: the owner notices, by a pidfd, and takes back
- * all that the client had. A client notices when the owner is gone:
- * lawn_shm_wait() says so. Both run on one machine, in one PID namespace, on
- * one clock, and Linux 5.3 or later; they trust each other.
+ * The memory holds no pointers and no locks. A client may be killed between any
+ * two of its instructions: the owner notices it, by a pidfd, and takes back
+ * everything that the client had. If the owner is gone, lawn_shm_wait() tells
+ * the client. Owner and clients run on one machine, in one PID namespace, with
+ * one clock, on Linux 5.3 or later. They trust each other.
  *
- * A timer is its client's, whose threads may all start and stop it. Times are
- * ticks of the owner's engine: lawn_shm_time(). After a fork() the child has
- * neither; it may open a client of its own.
+ * A timer belongs to its client, and all threads of the client may start and
+ * stop it. Times are ticks of the owner's engine: lawn_shm_time(). After a
+ * fork() the child must use neither an owner nor a client of its parent. It may
+ * open a client of its own.
  */
 #ifndef LAWN_SHM_H
 #define LAWN_SHM_H
@@ -38,15 +39,15 @@ LAWN_BEGIN_DECLS
 typedef struct lawn_shm lawn_shm_t;
 typedef struct lawn_shm_client lawn_shm_client_t;
 
-/* A timer of a client's. Zero is none. */
+/* A timer of a client. 0 is no timer. */
 typedef uint32_t lawn_shm_timer_t;
 
-/* Called in the owner's pass for a timer that has expired: with the client's
- * cookie, and the deadline that it was started with. Returns when the timer
- * expires next; LAWN_TIME_INFINITY: it is stopped, and its client gets the
- * event. While it is being called, a stop of the client's answers false,
- * although the timer may go on. The engine's thread; it may start and stop
- * timers. */
+/* Called in the owner's pass for a timer that has expired, with the client's
+ * cookie and the deadline of the start. Returns when the timer expires next. If
+ * it returns LAWN_TIME_INFINITY, the timer is stopped and its client gets the
+ * event. During the call, a stop of the client returns false, although the
+ * timer may go on. The engine's thread calls this function, which may start and
+ * stop timers. */
 typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
                                              uint64_t cookie,
                                              lawn_time_t deadline,
@@ -58,28 +59,28 @@ typedef struct {
     unsigned clients; /* at a time; 0: 64 */
     unsigned mode;    /* of the file, as open(2) takes it; 0: 0600 */
     lawn_shm_expired_fn_t expired; /* NULL: clients get all events */
-    void *arg;                     /* of it */
+    void *arg;                     /* of `expired` */
 } lawn_shm_params_t;
 
 typedef struct {
     lawn_shm_timer_t timer;
     uint64_t cookie;
-    lawn_time_t deadline; /* of the start that has expired, which tells it */
+    lawn_time_t deadline; /* of the start that has expired; identifies it */
 } lawn_shm_event_t;
 
 typedef struct {
-    unsigned clients; /* that are there */
+    unsigned clients; /* that are open */
     unsigned timers;  /* that they have */
-    uint64_t deaths;  /* clients that have ended without lawn_shm_close() */
+    uint64_t deaths;  /* clients that ended without lawn_shm_close() */
 } lawn_shm_stats_t;
 
 /* ---- The owner. */
 
-/* Makes the memory, a file at `path` (best on a tmpfs, such as /dev/shm), and
- * has `engine` run its timers. Beside it there are FIFOs by which sleepers are
- * woken, named `path`.PID.N. What an owner left there that is gone is replaced.
- * INVALID_PARAM, NO_MEMORY, BUSY when there is an owner, IO with errno. The
- * engine's thread, outside a pass. */
+/* Makes the memory and has `engine` run its timers. The memory is a file at
+ * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
+ * sleepers, named `path`.PID.N. Files of an earlier owner that is gone are
+ * replaced. Returns INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO
+ * with errno. Only the engine's thread may call it, outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,
@@ -89,13 +90,13 @@ LAWN_API lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine,
                                              const lawn_shm_params_t *params,
                                              size_t size, lawn_shm_t **shm_p);
 
-/* Ends it, and removes the files. Clients may still call what they like: every
- * start is false, and lawn_shm_wait() says that the owner is gone. Before the
- * engine is destroyed. The engine's thread, outside a pass. NULL does nothing.
- */
+/* Stops all timers and removes the files. Clients may still call any function:
+ * every start returns false, and lawn_shm_wait() says that the owner is gone.
+ * Call it before the engine is destroyed. Only the engine's thread may call it,
+ * outside a pass. NULL does nothing. */
 LAWN_API void lawn_shm_destroy(lawn_shm_t *shm);
 
-/* Counts clients, timers and deaths. The engine's thread. */
+/* Counts clients, timers and deaths. Only the engine's thread may call it. */
 static inline void lawn_shm_query(const lawn_shm_t *shm,
                                   lawn_shm_stats_t *stats);
 LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
@@ -103,70 +104,75 @@ LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
 
 /* ---- Clients. */
 
-/* Becomes a client of the owner at `path`. `clock(clock_arg)` is that of the
- * owner's engine, and NULL if that has none: lawn_get_time(). INVALID_PARAM,
- * NO_MEMORY, NO_ELEM when there is no owner, UNSUPPORTED when it is another
- * version of this or on another clock, BUSY when there are as many clients as
- * there may be, IO with errno. Any thread. */
+/* Becomes a client of the owner at `path`. `clock(clock_arg)` must be the clock
+ * of the owner's engine, or NULL if the engine uses lawn_get_time(). Returns
+ * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner, UNSUPPORTED if the
+ * owner has another version of the memory or another clock, BUSY if there is no
+ * room for another client, or IO with errno. Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);
 
-/* Gives back all timers. No other call may be in progress. NULL does nothing.
- * Any thread. */
+/* Gives back all timers. No other call for the client may be in progress. NULL
+ * does nothing. Any thread may call it. */
 LAWN_API void lawn_shm_close(lawn_shm_client_t *client);
 
-/* Tells this client from every other that the owner has had. Below 2^62, and
- * never 0. Any thread. */
+/* The id that tells this client from all other clients that the owner has had.
+ * It is below 2^62 and never 0. Any thread may call it. */
 LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
 
-/* Whether the client of that id, any client's of the same owner, is still
- * there. False when it was closed, or has died, and the owner has taken back
- * all that it had. Any thread. */
+/* Whether the client with that id is still there. `id` may be that of any
+ * client of the same owner. Returns false if that client was closed or has
+ * died, and the owner has taken back everything that it had. Any thread may
+ * call it. */
 LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
 
-/* The time of the owner's engine, in ticks. Any thread. */
+/* The time of the owner's engine, in ticks. Any thread may call it. */
 LAWN_API lawn_time_t lawn_shm_time(const lawn_shm_client_t *client);
 
-/* Gets a timer, stopped; its events will have `cookie`. BUSY when all are
- * taken. Looks at up to all timers. Any thread. */
+/* Gets a stopped timer, whose events will have `cookie`. Returns BUSY if all
+ * timers are taken. It may look at all timers. Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client,
                                       uint64_t cookie,
                                       lawn_shm_timer_t *timer_p);
 
-/* Stops a timer and gives it back; nothing may be called for it any more, and
- * no event of it will come. It is free for others when the owner has seen that,
- * and then lawn_shm_next() has been called. Any thread. */
+/* Stops a timer and gives it back. No call may be made for it any more, and it
+ * has no more events. Other clients can get it when the owner has seen the
+ * release and lawn_shm_next() has been called after that. Any thread may call
+ * it. */
 LAWN_API void lawn_shm_release(lawn_shm_client_t *client,
                                lawn_shm_timer_t timer);
 
-/* Gives a timer that is stopped, and has no event to come, another cookie. Any
- * thread. */
+/* Gives a timer another cookie. The timer must be stopped and have no event to
+ * come. Any thread may call it. */
 LAWN_API void lawn_shm_set_cookie(lawn_shm_client_t *client,
                                   lawn_shm_timer_t timer, uint64_t cookie);
 
-/* Starts `timer`, or re-arms it, to expire at `deadline`; one that is past is
- * due at the owner's next pass, LAWN_TIME_INFINITY is never. False when the
- * owner is gone and has said so. One exchange, and where the owner has to be
- * told two more, and a write(2) if it sleeps. An event of an earlier start that
- * was not read yet may still come, or be replaced by the later one: its
- * `deadline` tells which it is. Any thread. */
+/* Starts `timer`, or re-arms it, to expire at `deadline`. A deadline in the
+ * past is due at the owner's next pass. LAWN_TIME_INFINITY is never. Returns
+ * false after the owner's lawn_shm_destroy(); it does not notice an owner that
+ * was killed. It costs one exchange. If the owner needs a message, it costs two
+ * more, and a write(2) if the owner sleeps. An event of an earlier start that
+ * was not read yet may still come, or the later event may replace it: the
+ * event's `deadline` tells to which start it belongs. Any thread may call
+ * it. */
 LAWN_API bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
                              lawn_time_t deadline);
 
-/* Stops `timer`. True: it was running, and that start will have no event.
- * False: it was not, or its event is there or on its way. One exchange. Any
- * thread. */
+/* Stops `timer`. Returns true if the timer was running: that start will have no
+ * event. Returns false if it was not running, or if its event is there or on
+ * its way. It costs one exchange. Any thread may call it. */
 LAWN_API bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer);
 
-/* The next of what has expired, in any order; false when there is nothing. Does
- * not call the kernel. One thread at a time. */
+/* Gets the next event. Events come in any order. Returns false if there is
+ * none. It does not call the kernel. One thread at a time may call it. */
 LAWN_API bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event);
 
-/* Waits until there is an event, for `max_wait` ticks at most
- * (LAWN_TIME_INFINITY: for ever). OK: there may be one. TIMED_OUT. NO_ELEM: the
- * owner is gone; events that it has sent can still be read. IO with errno,
- * EINTR included. The thread that calls lawn_shm_next(). */
+/* Waits until there is an event. It waits at most `max_wait` ticks of
+ * lawn_get_time(), and at most an hour, also with LAWN_TIME_INFINITY. Returns
+ * OK if there may be an event, or TIMED_OUT. Returns NO_ELEM if the owner is
+ * gone; events that it has sent can still be read. Returns IO with errno, EINTR
+ * included. Only the thread that calls lawn_shm_next() may call it. */
 LAWN_API lawn_status_t lawn_shm_wait(lawn_shm_client_t *client,
                                      lawn_time_t max_wait);
 
