@@ -1,14 +1,16 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/rte_compat.h - lawn/rte_timer.h and lawn/rte_timer_alt.h, with
- * LAWN_RTE_COMPAT defined by the names of DPDK, for programs that were written
- * for <rte_timer.h>:
+ * lawn/rte_compat.h - DPDK's names for lawn/rte_timer.h and
+ * lawn/rte_timer_alt.h.
+ *
+ * It is for programs that were written for <rte_timer.h>:
  *
  *     cc -DLAWN_RTE_COMPAT -include lawn/rte_compat.h program.c -llawn
  *
- * <rte_timer.h> is then empty. Nothing but the names changes hands:
- * librte_timer may be linked too, and DPDK's drivers go on using it.
+ * With LAWN_RTE_COMPAT, this header defines the names of DPDK, and
+ * <rte_timer.h> is empty. Only the names change: the program may also link
+ * librte_timer, and DPDK's drivers go on using it.
  */
 #ifndef LAWN_RTE_COMPAT_H
 #define LAWN_RTE_COMPAT_H

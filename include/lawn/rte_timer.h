@@ -1,51 +1,51 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/rte_timer.h - the timers of DPDK, rte_timer, on top of a lawn per
- * lcore: the same calls, named lawn_rte_timer_...; lawn/rte_compat.h has them
- * by the names of DPDK, as they are called below. Where DPDK's headers are
- * found, lcores and ticks are EAL's. Elsewhere ticks are lawn_get_time()'s, and
- * there is one lcore, for one thread; a program with more defines
- * LAWN_RTE_MAX_LCORE, and LAWN_RTE_LCORE_ID() to tell which the caller is on.
+ * lawn/rte_timer.h - the calls of DPDK's rte_timer, on top of a lawn per lcore.
  *
- * As in DPDK: any thread may reset and stop any timer, for any lcore. The
- * function runs on that lcore, in its rte_timer_manage(), never early and with
- * no lock held; until it returns, the timer is not pending, and other lcores'
- * calls for it, and for those that were due with it, give -1 (the _sync ones
- * wait, so they are not for such functions). It may reset or stop its own
- * timer, here or for another lcore, and free it once it has. Reset to 0, it
- * runs again in the next pass. PERIODICAL timers keep their phase; with 0 ticks
- * they are SINGLE.
+ * The calls are named lawn_rte_timer_...; this text uses DPDK's names, which
+ * lawn/rte_compat.h defines. If DPDK's headers are found, lcores and ticks are
+ * EAL's. Otherwise ticks are lawn_get_time()'s, and there is one lcore, for one
+ * thread. For more lcores, define LAWN_RTE_MAX_LCORE, and LAWN_RTE_LCORE_ID()
+ * to tell the caller's lcore.
+ *
+ * As in DPDK, any thread may reset and stop any timer, for any lcore. The
+ * timer's function runs on that lcore, in its rte_timer_manage(), never early
+ * and with no lock held. From the pass that finds a timer due until its
+ * function returns, the timer is not pending, and other lcores' calls for it
+ * return -1. The _sync calls wait instead, so a timer's function must not use
+ * them. The function may reset or stop its own timer, here or for another
+ * lcore, and free it after the stop. A timer reset to 0 ticks runs in the next
+ * pass. PERIODICAL timers keep their phase; with 0 ticks they are SINGLE.
  *
  * Not as in DPDK 22.11:
- *   - A reset, and what is due, costs O(1), not O(log n) of what is pending.
- *   - What is due in one pass runs in any order. There, in that of the times.
- *   - A function may also reset, stop and free others that are due in the same
- *     pass, and they do not run. There, these calls give -1, and the _sync ones
- *     never return.
- *   - Of the periods that a late pass has missed, one is made up for. There,
- *     all, one per pass: after a stall of 50 periods, 50 in a row.
- *   - Ticks that end beyond 2^64 are never. There, the sum wraps: at once.
- *   - LCORE_ID_ANY is the caller's lcore; a thread that is on none gets
- *     -EINVAL. There, another lcore each time.
- *   - There are the lcores of rte_timer_subsystem_init(); others, such as those
+ *   - A reset or expiry costs O(1). In DPDK, O(log n) for n pending timers.
+ *   - Timers due in one pass run in any order. DPDK orders them by time.
+ *   - A function may also reset, stop and free other timers that are due in the
+ *     same pass, and they then do not run. In DPDK these calls return -1, and
+ *     the _sync calls never return.
+ *   - After missed periods a function runs once for all. In DPDK it runs once
+ *     for each, one per pass: after a stall of 50 periods, 50 times in a row.
+ *   - Ticks that end beyond 2^64 never expire. In DPDK they wrap: due at once.
+ *   - LCORE_ID_ANY is the caller's lcore; a thread without an lcore gets
+ *     -EINVAL. In DPDK it is another lcore each time.
+ *   - The lcores are those of rte_timer_subsystem_init(). Others, such as those
  *     of threads registered later, give -EINVAL. So does an lcore that does not
- *     exist, and anything before rte_timer_subsystem_init().
- *   - rte_timer_next_ticks() may tell less than it takes, never more. A pass
- *     inside a function does nothing.
- *   - rte_timer_subsystem_finalize() stops what is pending, so it must still
- *     exist. There it is forgotten as it is.
- *   - Each process has its own timers: those of more than one are started by
- *     rte_timer_alt_...(), see lawn/rte_timer_alt.h. A shared library shares
- *     those of the program if that exports lawn_rte_timers.
- *   - rte_timer_dump_stats() tells how many timers are pending in any build,
- *     and in files with RTE_LIBRTE_TIMER_DEBUG what DPDK's tells: the resets,
- *     stops and passes of those files are counted.
- *   - rte_timer_stop_all() is not here; `period`, `f` and `arg` are what is
- * left of the fields.
+ *     exist, and any call before rte_timer_subsystem_init().
+ *   - rte_timer_next_ticks() may return less than the time left, never more.
+ *     rte_timer_manage() inside a function does nothing.
+ *   - rte_timer_subsystem_finalize() stops pending timers, so they must still
+ *     exist. DPDK leaves them as they are.
+ *   - Each process has its own timers. Timers of several processes use
+ *     rte_timer_alt_...() of lawn/rte_timer_alt.h. A shared library uses the
+ *     timers of the program if the program exports lawn_rte_timers.
+ *   - rte_timer_dump_stats() tells how many timers are pending, in any build.
+ *     With RTE_LIBRTE_TIMER_DEBUG it tells what DPDK's tells: the resets, stops
+ *     and passes of the files compiled with that macro.
+ *   - No rte_timer_stop_all(), and no fields except `period`, `f` and `arg`.
  *
- * An lcore takes a lawn, 22 KiB, a timer 88 bytes. Only the first and last call
- * allocate and free.
+ * An lcore takes a lawn of 22 KiB, a timer 88 bytes. Only the subsystem's init
+ * allocates, and only its finalize frees.
  */
 #ifndef LAWN_RTE_TIMER_H
 #define LAWN_RTE_TIMER_H
@@ -96,19 +96,19 @@ typedef void (*lawn_rte_timer_cb_t)(struct lawn_rte_timer *tim, void *arg);
 /* Zero-filled is a valid stopped timer. */
 struct lawn_rte_timer {
     union {
-        lawn_timer_t timer; /* first: what expires is the whole */
-        uint32_t slot;      /* of lawn/rte_timer_alt.h */
+        lawn_timer_t timer; /* first: its address is the whole's */
+        uint32_t slot;      /* for lawn/rte_timer_alt.h */
     };
-    struct lawn_rte_timer *next; /* of those that are due */
+    struct lawn_rte_timer *next; /* in the list of due timers */
     struct lawn_rte_timer *prev;
     uint64_t period; /* 0: single */
     lawn_rte_timer_cb_t f;
     void *arg;
-    uint64_t status; /* a state, and << 2 the lcore that it is on */
+    uint64_t status; /* the state, and << 2 the timer's lcore */
 };
 
-/* Whoever has made a timer RUNNING or CONFIG by an atomic exchange has it for
- * himself. A PENDING one is in the lawn of its lcore, which has a lock. */
+/* A thread that makes a timer RUNNING or CONFIG by an atomic exchange has it
+ * alone. A PENDING timer is in the lawn of its lcore, which has a lock. */
 enum {
     LAWN_RTE_TIMER_STOP,
     LAWN_RTE_TIMER_PENDING,
@@ -116,12 +116,12 @@ enum {
     LAWN_RTE_TIMER_CONFIG   /* being reset or stopped */
 };
 
-/* What was done on an lcore, where RTE_LIBRTE_TIMER_DEBUG is defined. */
+/* Counted on each lcore if RTE_LIBRTE_TIMER_DEBUG is defined. */
 enum { LAWN_RTE_RESETS, LAWN_RTE_STOPS, LAWN_RTE_MANAGES, LAWN_RTE_COUNTERS };
 
-/* The fields from `running` on are the lcore's own. */
+/* Only the lcore itself uses the fields from `running` to `last`. */
 typedef struct lawn_rte_lcore {
-    uint64_t next; /* when to look at the lawn; read without the lock */
+    uint64_t next; /* when to advance the lawn; read without the lock */
     uint32_t lock;
     bool is_managing;
     bool is_touched; /* `running` was reset or stopped by its function */
@@ -137,10 +137,10 @@ typedef struct {
     uint32_t count;
 } lawn_rte_timers_t;
 
-/* Weak: one for all files that include this. */
+/* Weak: all files that include this header share it. */
 LAWN_API __attribute__((weak)) lawn_rte_timers_t lawn_rte_timers;
 
-/* The lcore; NULL when there is no such one. */
+/* The lcore with that id; NULL if there is none. */
 static inline lawn_rte_lcore_t *lawn_rte_find(uint32_t id)
 {
     const lawn_rte_timers_t *const timers = &lawn_rte_timers;
@@ -162,7 +162,7 @@ static inline void lawn_rte_count(unsigned counter)
 #endif
 }
 
-/* Two lcores may share a processor. */
+/* It yields because two lcores may share a processor. */
 static inline void lawn_rte_spin(uint32_t *lock)
 {
     while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
@@ -223,7 +223,7 @@ static inline void lawn_rte_timer_subsystem_finalize(void)
     memset(timers, 0, sizeof *timers);
 }
 
-/* -EALREADY, which is no error, or -ENOMEM. Not by two threads at once. */
+/* Returns 0, -ENOMEM, or -EALREADY (no error). Not for two threads at once. */
 static inline int lawn_rte_timer_subsystem_init(void)
 {
     lawn_rte_timers_t *const timers = &lawn_rte_timers;
@@ -255,7 +255,7 @@ static inline void lawn_rte_timer_init(lawn_rte_timer_t *tim)
 }
 
 /*
- * What is due.
+ * Due timers.
  */
 
 static inline void lawn_rte_append(lawn_rte_lcore_t *lcore,
@@ -274,7 +274,7 @@ static inline void lawn_rte_remove(lawn_rte_lcore_t *lcore,
     *(tim->next ? &tim->next->prev : &lcore->last) = tim->prev;
 }
 
-/* With the lock. Whoever has the timer in CONFIG is about to stop it. */
+/* Under the lock. If the timer is CONFIG, another thread will stop it. */
 static inline void lawn_rte_timer_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_rte_timer_t *const tim = (lawn_rte_timer_t *)timer;
@@ -286,7 +286,7 @@ static inline void lawn_rte_timer_expired(lawn_timer_t *timer, lawn_time_t now)
     }
 }
 
-/* With the lock of `lcore`, and the timer in the caller's hands. */
+/* Under the lock of `lcore`, for a timer that the caller has alone. */
 static inline void lawn_rte_timer_start(lawn_rte_lcore_t *lcore,
                                         lawn_rte_timer_t *tim, uint64_t now,
                                         uint64_t ticks)
@@ -296,7 +296,7 @@ static inline void lawn_rte_timer_start(lawn_rte_lcore_t *lcore,
     lawn_rte_set_status(tim, lawn_rte_status(LAWN_RTE_TIMER_PENDING, lcore));
 }
 
-/* Time has gone on since the timer was due, perhaps for more than a period. */
+/* Starts a PERIODICAL timer again. It may be late by more than a period. */
 static inline void lawn_rte_timer_repeat(lawn_rte_lcore_t *lcore,
                                          lawn_rte_timer_t *tim)
 {
@@ -326,8 +326,8 @@ static inline void lawn_rte_timer_run(lawn_rte_lcore_t *lcore,
     }
 }
 
-/* rte_timer_manage() at `now`; DPDK has no such call. A `now` that goes back is
- * taken as the latest seen. */
+/* rte_timer_manage() at `now`; DPDK has no such call. If `now` goes back, the
+ * latest time seen counts. */
 static inline int lawn_rte_timer_manage_at(uint64_t now)
 {
     lawn_rte_lcore_t *const lcore = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
@@ -357,8 +357,8 @@ static inline int lawn_rte_timer_manage(void)
     return lawn_rte_timer_manage_at(LAWN_RTE_CYCLES());
 }
 
-/* Ticks from `now` until there may be something to do; -ENOENT: nothing is
- * pending. */
+/* Returns the ticks from `now` until there may be something to do, or -ENOENT
+ * if nothing is pending. */
 static inline int64_t lawn_rte_timer_next_ticks_at(uint64_t now)
 {
     const lawn_rte_lcore_t *const lcore = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
@@ -383,8 +383,8 @@ static inline int64_t lawn_rte_timer_next_ticks(void)
  * Timers.
  */
 
-/* Takes a timer for the caller, out of what is due on its lcore, and tells what
- * it was. False: another lcore has it. */
+/* Takes a timer for the caller, also from the due timers of the caller's lcore.
+ * Stores its status before. Returns false if another lcore has the timer. */
 static inline bool lawn_rte_timer_take(lawn_rte_timer_t *tim, uint64_t *was_p)
 {
     lawn_rte_lcore_t *const own = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
@@ -418,7 +418,7 @@ static inline void lawn_rte_timer_leave(lawn_rte_timer_t *tim, uint64_t was)
     }
 }
 
-/* rte_timer_reset(), with `ticks` from `now`; DPDK has no such call. */
+/* rte_timer_reset() with `ticks` counted from `now`; DPDK has no such call. */
 static inline int lawn_rte_timer_reset_at(lawn_rte_timer_t *tim, uint64_t now,
                                           uint64_t ticks,
                                           enum lawn_rte_timer_type type,
@@ -446,7 +446,7 @@ static inline int lawn_rte_timer_reset_at(lawn_rte_timer_t *tim, uint64_t now,
     return 0;
 }
 
-/* 0; -1 when another lcore has the timer: try again; -EINVAL for no lcore. */
+/* Returns 0, -1 if another lcore has it: try again, -EINVAL for no lcore. */
 static inline int lawn_rte_timer_reset(lawn_rte_timer_t *tim, uint64_t ticks,
                                        enum lawn_rte_timer_type type,
                                        unsigned tim_lcore,
@@ -467,7 +467,7 @@ static inline void lawn_rte_timer_reset_sync(lawn_rte_timer_t *tim,
     }
 }
 
-/* 0, also when it was stopped; its memory may be freed. -1 as reset. */
+/* Returns 0, also for a stopped timer. Its memory may be freed. -1 as reset. */
 static inline int lawn_rte_timer_stop(lawn_rte_timer_t *tim)
 {
     uint64_t was;
@@ -497,7 +497,7 @@ static inline int lawn_rte_timer_pending(lawn_rte_timer_t *tim)
 }
 
 /*
- * What is going on, of all lcores together. 0, or -EINVAL before
+ * Statistics of all lcores together. Returns 0, or -EINVAL before
  * rte_timer_subsystem_init().
  */
 

@@ -1,8 +1,7 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/rte_timer_alt.h - the timers that DPDK's processes share,
- * rte_timer_alt_...(), on lawn/shm.h:
+ * lawn/rte_timer_alt.h - DPDK's timers that processes share, on lawn/shm.h.
  *
  *     uint32_t id;                             // the primary
  *     rte_timer_data_alloc(&id);
@@ -12,28 +11,28 @@
  *     rte_timer_alt_reset(id, tim, ticks, SINGLE, lcore, NULL, arg);
  *     rte_timer_alt_stop(id, tim);             // any process
  *
- * `tim` is in memory that all processes have at the same address, such as
- * rte_malloc()'s and a memzone's. The names are as in lawn/rte_timer.h: with
+ * `tim` must be in memory that all processes have at the same address, such as
+ * that of rte_malloc() or a memzone. The names are as in lawn/rte_timer.h: with
  * lawn_ before them, or DPDK's own by lawn/rte_compat.h.
  *
- * As in DPDK: any process may start and stop timers, for any lcore of the
- * process that has allocated the data, which runs them there, never early, by a
- * function of its own. That function may stop or reset its timer, and free it
- * once it has. -1 is for a timer that another thread has at the moment.
+ * As in DPDK, any process may start and stop timers, for any lcore of the
+ * process that has allocated the data. That process runs them there, never
+ * early, by a function of its own. The function may stop or reset its timer,
+ * and free it after the stop. -1 means that another thread has the timer now.
  *
  * Not as in DPDK 22.11:
- *   - No process waits for another. DPDK's share locks, and one that is killed
- *     while it has a lock stops all of them.
- *   - A process that ends, or is killed, takes its pending timers with it.
- *     Others may reset them when the process that manages has noticed, within a
- *     millisecond of its passes, and get -EPERM until then. DPDK's go on, and
- *     one that was being reset can never be used again.
- *   - A pending timer is stopped and reset by the process that has started it.
- *     Others get -EPERM. The function that runs it may do both.
- *   - The process that has allocated the data manages it. DPDK lets any.
- *   - An lcore has LAWN_RTE_ALT_TIMERS timers pending at a time, of all
- *     processes together. One more gives -ENOSPC.
- *   - Ticks that end beyond 2^63 are never.
+ *   - No process waits for another. DPDK's processes share locks: one that is
+ *     killed while it has a lock stops all of them.
+ *   - The pending timers of a process end with it, also if it is killed. Others
+ *     may reset them when the process that manages has noticed, within a
+ *     millisecond of its passes. Until then they get -EPERM. In DPDK such
+ *     timers go on, and one that was being reset can never be used again.
+ *   - Only the process that has started a pending timer may stop or reset it.
+ *     Others get -EPERM. The function that runs the timer may do both.
+ *   - Only the process that has allocated the data manages it. In DPDK any may.
+ *   - An lcore has at most LAWN_RTE_ALT_TIMERS pending timers, of all processes
+ *     together. One more gives -ENOSPC.
+ *   - Ticks that end beyond 2^64 never expire.
  *
  * A process allocates at its first call for an lcore, and opens files in
  * LAWN_RTE_ALT_DIR(), which is EAL's runtime directory.
@@ -57,7 +56,7 @@
 #define LAWN_RTE_ALT_DIR() "/dev/shm"
 #endif
 
-/* In the process that allocates the data: 128 bytes each. */
+/* Per lcore, in the process that allocates the data: 128 bytes each. */
 #ifndef LAWN_RTE_ALT_TIMERS
 #define LAWN_RTE_ALT_TIMERS 65536u
 #endif
@@ -66,8 +65,8 @@ LAWN_BEGIN_DECLS
 
 typedef void (*lawn_rte_timer_alt_manage_cb_t)(struct lawn_rte_timer *tim);
 
-/* Data instances, slots that a process keeps for its next timers, and the
- * longest name of a file. */
+/* Limits: data instances, slots that a process keeps for its next timers, and
+ * the length of a file's name. */
 enum {
     LAWN_RTE_ALT_DATAS = 64,
     LAWN_RTE_ALT_SPARE = 64,
@@ -76,27 +75,27 @@ enum {
 
 /* The timers of one lcore, as this process sees them. */
 typedef struct {
-    /* Of the process that manages it; NULL in others. */
+    /* For the process that manages the lcore; NULL in others. */
     lawn_engine_t *engine;
     lawn_shm_t *shm;
     lawn_rte_timer_alt_manage_cb_t f;
-    lawn_rte_timer_t *running; /* `f` is in it; NULL: none. Atomic */
-    uint64_t manager;          /* the thread that it runs on. Atomic */
+    lawn_rte_timer_t *running; /* `f` runs for it now, or NULL. Atomic */
+    uint64_t manager;          /* the thread that `f` runs on. Atomic */
     uint32_t is_managed;       /* Atomic */
     bool is_touched;           /* `running` was reset or stopped by `f` */
-    /* With the lock, which only threads of this process take. */
+    /* Under the lock, which only threads of this process take. */
     uint32_t lock;
     lawn_shm_client_t *client; /* NULL: not yet */
     uint32_t spare_count;
     lawn_shm_timer_t spare[LAWN_RTE_ALT_SPARE];
 } lawn_rte_alt_t;
 
-/* Weak: one for all files that include this. Of each data the lcores. */
+/* Weak: all files that include this share it. For each data, its lcores. */
 LAWN_API __attribute__((weak))
 lawn_rte_alt_t *lawn_rte_alts[LAWN_RTE_ALT_DATAS];
 
-/* A timer's status: its state, the lcore it is on, and the id of the client
- * that has it. The id's number is below LAWN_RTE_ALT_CLIENTS. */
+/* A timer's status: its state, its lcore, and the id of the client that has it.
+ * The number in that id is below LAWN_RTE_ALT_CLIENTS. */
 enum {
     LAWN_RTE_ALT_LCORE_BITS = 12,
     LAWN_RTE_ALT_CLIENT_BITS = 20,
@@ -124,7 +123,7 @@ static inline uint64_t lawn_rte_alt_status(uint32_t state, uint32_t lcore,
 }
 
 /*
- * A process's own.
+ * Within one process.
  */
 
 static inline void lawn_rte_alt_unlock(lawn_rte_alt_t *alt)
@@ -145,7 +144,7 @@ static inline bool lawn_rte_alt_name(char *path, uint32_t id, uint32_t lcore)
     return length > 0 && length < LAWN_RTE_ALT_PATH;
 }
 
-/* NULL: no such data, or no memory. */
+/* Returns NULL if there is no such data or no memory. */
 static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
 {
     lawn_rte_alt_t *all, *none = NULL;
@@ -165,7 +164,7 @@ static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
     return all;
 }
 
-/* The lcore of a data, with its lock; NULL when it has none. */
+/* Locks an lcore of a data instance; NULL if there is none. */
 static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
 {
     lawn_rte_alt_t *const all =
@@ -186,7 +185,7 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
     return alt;
 }
 
-/* With the lock. */
+/* The caller has the lock. */
 static inline void lawn_rte_alt_leave(lawn_rte_alt_t *alt)
 {
     lawn_shm_close(alt->client);
@@ -194,8 +193,8 @@ static inline void lawn_rte_alt_leave(lawn_rte_alt_t *alt)
     alt->spare_count = 0;
 }
 
-/* With the lock: a slot for a timer. A slot that has expired is this process's
- * again when its event has been read, here. 0: all are taken. */
+/* Under the lock: gets a slot for a timer; 0 if all are taken. An expired slot
+ * is free for this process again when its event is read, here. */
 static inline lawn_shm_timer_t lawn_rte_alt_get(lawn_rte_alt_t *alt)
 {
     lawn_shm_event_t event;
@@ -212,7 +211,7 @@ static inline lawn_shm_timer_t lawn_rte_alt_get(lawn_rte_alt_t *alt)
     return slot;
 }
 
-/* With the lock: one that was stopped. */
+/* Under the lock: takes back the slot of a stopped timer. */
 static inline void lawn_rte_alt_put(lawn_rte_alt_t *alt, lawn_shm_timer_t slot)
 {
     if (alt->spare_count < LAWN_RTE_ALT_SPARE) {
@@ -222,7 +221,7 @@ static inline void lawn_rte_alt_put(lawn_rte_alt_t *alt, lawn_shm_timer_t slot)
     }
 }
 
-/* Whether `f` is in the timer, on this thread. */
+/* Whether `f` runs for the timer, on this thread. */
 static inline bool lawn_rte_alt_runs(const lawn_rte_alt_t *alt,
                                      const lawn_rte_timer_t *tim)
 {
@@ -232,11 +231,11 @@ static inline bool lawn_rte_alt_runs(const lawn_rte_alt_t *alt,
 }
 
 /*
- * The process that manages.
+ * In the process that manages.
  */
 
-/* Whoever calls this has won the timer from all who might stop it, so the
- * status is PENDING, and the caller's until it is something else. */
+/* The caller has won the timer from all threads that might stop it. So the
+ * status is PENDING, and no other thread changes it before the caller does. */
 static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
                                                uint64_t cookie,
                                                lawn_time_t deadline,
@@ -263,7 +262,7 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     return now;
 }
 
-/* NO_ELEM, too, where there is no such lcore. */
+/* Returns NO_ELEM, too, if there is no such lcore. */
 static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
                                                 uint32_t id, uint32_t lcore)
 {
@@ -304,8 +303,8 @@ static inline void lawn_rte_alt_destroy(lawn_rte_alt_t *alt)
 }
 
 /* Ends the data in the process that has allocated it, or its use in another.
- * Pending timers are stopped, but look pending to rte_timer_pending(). Nobody
- * else may be in a call for it. 0; -EINVAL: no such data. */
+ * Pending timers are stopped, but rte_timer_pending() is still true. No other
+ * call for it may be in progress. Returns 0, or -EINVAL for no such data. */
 static inline int lawn_rte_timer_data_dealloc(uint32_t id)
 {
     lawn_rte_alt_t *const all =
@@ -322,9 +321,9 @@ static inline int lawn_rte_timer_data_dealloc(uint32_t id)
     return 0;
 }
 
-/* Makes timers for the lcores that there are, and tells their number, by which
- * all processes know them. 0, -ENOSPC when there are 64 instances, -ENOMEM, or
- * -EIO when the files cannot be made. Not by two threads at once. */
+/* Makes timers for the lcores that there are, and stores the number by which
+ * all processes know them. Returns 0, -ENOSPC if there are 64 instances,
+ * -ENOMEM, or -EIO if the files cannot be made. Not for two threads at once. */
 static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
 {
     uint32_t id, i;
@@ -353,9 +352,10 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
     return -ENOSPC;
 }
 
-/* Runs what is due on the given lcores, on this thread; with none given, on the
- * caller's. What another thread is managing is left to it. 0, -EINVAL for no
- * such data or lcore, -EPERM in a process that has not allocated it. */
+/* Runs the due timers of the given lcores, or, if none is given, of the
+ * caller's. Skips lcores that another thread is managing. Returns 0, -EINVAL
+ * for no such data or lcore, or -EPERM in a process that did not allocate
+ * it. */
 static inline int lawn_rte_timer_alt_manage(uint32_t id,
                                             const unsigned *poll_lcores,
                                             int n_poll_lcores,
@@ -391,11 +391,11 @@ static inline int lawn_rte_timer_alt_manage(uint32_t id,
 }
 
 /*
- * Any process.
+ * In any process.
  */
 
-/* The status of a timer that this process is about to start or stop. 0: there
- * is no such data or lcore. */
+/* The status for a timer that this process is about to start or stop. Returns 0
+ * if there is no such data or lcore. */
 static inline uint64_t lawn_rte_alt_config(uint32_t id, uint32_t lcore)
 {
     lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore);
@@ -408,8 +408,8 @@ static inline uint64_t lawn_rte_alt_config(uint32_t id, uint32_t lcore)
     return status;
 }
 
-/* With the lock of the lcore that the timer is on: sees to it that it does not
- * run there, and is not run. */
+/* Under the lock of the timer's lcore: makes sure that the timer does not run
+ * there and will not run. */
 static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
                                    uint64_t status)
 {
@@ -418,7 +418,7 @@ static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
         if (!lawn_rte_alt_runs(alt, tim)) {
             return -1;
         }
-        alt->is_touched = true; /* by the thread that reads it */
+        alt->is_touched = true; /* only this thread reads it */
         return 0;
     }
     if (client != lawn_shm_id(alt->client)) {
@@ -434,7 +434,7 @@ static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
     return 0;
 }
 
-/* 0: the timer has the status `config`, and is the caller's. */
+/* Returns 0 if the timer now has the status `config`, and is the caller's. */
 static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
                                     uint64_t config)
 {
@@ -444,7 +444,7 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
             ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was))
             : NULL;
     int ret = 0;
-    /* What has changed meanwhile is another's. */
+    /* If the status has changed, the timer is another thread's. */
     if (alt && __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was) {
         ret = lawn_rte_alt_end(alt, tim, was);
     }
@@ -457,7 +457,7 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
     return ret;
 }
 
-/* With the lock: starts a timer that is the caller's. */
+/* Under the lock: starts a timer that is the caller's. */
 static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
                                      uint64_t pending, uint64_t ticks)
 {
@@ -477,9 +477,9 @@ static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
     return 0;
 }
 
-/* 0, -1 when another thread has the timer at the moment, -EPERM when another
- * process has started it, -ENOSPC, or -EINVAL for no such data or lcore. What
- * runs is the function of rte_timer_alt_manage(), which may read `f` and
+/* Returns 0, -1 if another thread has the timer at the moment, -EPERM if
+ * another process has started it, -ENOSPC, or -EINVAL for no such data or
+ * lcore. The function of rte_timer_alt_manage() runs; it may read `f` and
  * `arg`. */
 static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
                                            uint64_t ticks,
@@ -516,8 +516,8 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     return ret;
 }
 
-/* 0, also when it was stopped: it will not run, and its memory may be freed.
- * -1, -EPERM and -EINVAL as reset. */
+/* Returns 0, also if the timer was stopped: it will not run, and its memory may
+ * be freed. -1, -EPERM and -EINVAL as reset. */
 static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim)
 {
     const uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
