@@ -1,36 +1,36 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/conn.h - the two timers of a connection.
- *
- * The retransmit timer runs while something sent is not acknowledged. Its TTL
- * is the RTO of RFC 6298, from the round trips that the transport measures,
- * which backs off with each attempt, or a fixed one (InfiniBand's
- * 4.096 us * 2^n).
- * It also watches the peer timeout, counted from the oldest send that is not
- * acknowledged, so that new sends cannot mask a dead peer.
- *
- * The keepalive timer runs always. When nothing was received for `idle`, it
- * probes; when `probes` probes, one each `interval`, bring nothing, the peer
- * is dead. A peer that has died is so found within
- *     keepalive_idle + keepalive_jitter + keepalive_interval * probes
- * of the last thing it sent, also by a side that only receives.
+ * lawn/conn.h - the two timers of a connection: retransmit and keepalive.
  *
  *     send -> on_send     retransmit starts, if it does not run
  *     ACK  -> on_ack      retransmit re-armed, or paused when all is acked;
  *                         keepalive re-armed; on_ack_of is the same
  *     any  -> on_receive  keepalive re-armed
  *
- * A stall of this program is not held against the peer: what came meanwhile is
- * polled first (lawn/engine.h), each connection retransmits once however many
- * RTOs went by, and if the stall took all the time in which the first
- * retransmission should have been made and answered, the peer timeout waits for
- * one more RTO.
+ * The retransmit timer runs while something that was sent is not acknowledged.
+ * Its TTL is the RTO of RFC 6298, which comes from the round trips that the
+ * transport measures and backs off with each attempt. Or the RTO is fixed
+ * (InfiniBand's 4.096 us * 2^n). The timer also watches the peer timeout. That
+ * is counted from the oldest send that is not acknowledged, or from the latest
+ * ACK if that is later, so new sends cannot hide a dead peer.
  *
- * Each of these is O(1) and allocates nothing. `now` is the engine's time:
- * lawn_engine_now(), or lawn_engine_time() where that is too old. The transport
- * keeps its own sequence numbers and buffers; a connection here is only time.
- * Threads: the engine's.
+ * The keepalive timer always runs, unless keepalive_idle is 0. When nothing was
+ * received for the idle time, it sends a probe in each interval. If none of
+ * `keepalive_probes` probes is answered, the peer is dead. So even a side that
+ * only receives finds a dead peer, within
+ *     keepalive_idle + keepalive_jitter + keepalive_interval * probes
+ * after the last message from that peer.
+ *
+ * A stall of this program does not count against the peer. What arrived during
+ * the stall is polled first (lawn/engine.h). Each connection retransmits once,
+ * however many RTOs have passed. If the stall took all the time for the first
+ * retransmission and its answer, the peer timeout waits for one more RTO.
+ *
+ * All functions here are O(1) and do not allocate. `now` is the engine's time:
+ * lawn_engine_now(), or lawn_engine_time() if that is too old. The transport
+ * keeps its own sequence numbers and buffers; a connection here holds only
+ * times. Threads: only the engine's thread may call these functions.
  */
 #ifndef LAWN_CONN_H
 #define LAWN_CONN_H
@@ -47,47 +47,52 @@ typedef enum {
     LAWN_CONN_KEEPALIVE = 3       /* keepalive probes unanswered */
 } lawn_conn_reason_t;
 
-/* A short English text: "retry exceeded", ...; never NULL. */
+/* Returns a short English text: "retry exceeded", ...; never NULL. */
 LAWN_API const char *lawn_conn_reason_string(lawn_conn_reason_t reason);
 
-/* What the transport does when a timer of `conn` has expired. Any of these
- * may close the connection and free its memory; NULL does nothing. */
+/* What the transport does when a timer of `conn` has expired. Each of these
+ * functions may close the connection and free its memory. NULL does nothing. */
 typedef struct {
-    /* Send again what is not acknowledged. `attempt` counts from 1 since the
-     * last ACK. The timer is running again, with the next RTO. */
+    /* Send again what is not acknowledged. `attempt` counts the retransmissions
+     * since the last ACK, from 1. The timer already runs again, with the next
+     * RTO. */
     void (*retransmit)(lawn_conn_t *conn, lawn_time_t now, unsigned attempt);
-    /* Send something that the peer answers. `count` is from 1 to probes. */
+    /* Send something that the peer answers. `count` is from 1 to
+     * keepalive_probes. */
     void (*probe)(lawn_conn_t *conn, lawn_time_t now, unsigned count);
-    /* The peer is dead. Called once; no timer of the connection runs. */
+    /* The peer is dead. Called once. The connection is closed, and no timer of
+     * it runs. */
     void (*dead)(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason);
 } lawn_conn_ops_t;
 
-/* Times are ticks. Start from lawn_conn_params_init(). */
+/* Times are in ticks. Begin with lawn_conn_params_init(). */
 typedef struct {
     lawn_time_t rto_initial; /* before the first round trip is measured */
     lawn_time_t rto_min;
     lawn_time_t rto_max;
-    lawn_time_t rto_fixed;      /* not 0: always the RTO; no backoff */
-    double backoff;             /* RTO's factor per attempt, >= 1 */
-    unsigned max_retries;       /* dead after as many; 0: no limit */
-    lawn_time_t peer_timeout;   /* dead after as long; 0: no limit */
+    lawn_time_t rto_fixed;      /* if not 0: the RTO, without backoff */
+    double backoff;             /* factor of the RTO per attempt, >= 1 */
+    unsigned max_retries;       /* dead after so many; 0: no limit */
+    lawn_time_t peer_timeout;   /* dead after this time; 0: no limit */
     lawn_time_t keepalive_idle; /* 0: no keepalive */
     lawn_time_t keepalive_interval;
     unsigned keepalive_probes;
-    /* Idle is longer by up to this much, a fixed share for each connection
-     * (a hash of its address), so that ten thousand do not probe at once. */
+    /* Makes the idle time longer by up to this much. Each connection has a
+     * fixed share of it (a hash of its address), so that ten thousand
+     * connections do not probe at once. */
     lawn_time_t keepalive_jitter;
 } lawn_conn_params_t;
 
-/* Fills in the defaults: RTO 100 ms at first, 1 ms to 10 s, factor 2, no limit
- * of retries, peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes, jitter
- * 1 s, in ticks of lawn_get_time(). */
+/* Fills in the defaults: RTO 100 ms at first, then 1 ms to 10 s, backoff 2, no
+ * limit of retries, peer timeout 30 s, keepalive 5 s idle, 1 s x 3 probes,
+ * jitter 1 s. Times are in ticks of lawn_get_time(). */
 static inline void lawn_conn_params_init(lawn_conn_params_t *params);
 LAWN_API void lawn_conn_params_init_sized(lawn_conn_params_t *params,
                                           size_t size);
 
-/* Embedded by the caller, zeroed or not; must not move while open. The fields
- * are the library's, but for `context`, which is the caller's. */
+/* Embed it in your own object, and zero it before its first open. It must not
+ * move while it is open. The fields belong to the library, except `context`,
+ * which is the caller's. */
 struct lawn_conn {
     void *context;
     lawn_timer_t retransmit;
@@ -96,14 +101,14 @@ struct lawn_conn {
     lawn_time_t rto;  /* next TTL of the retransmit timer, backed off */
     lawn_time_t srtt; /* 0: nothing measured yet */
     lawn_time_t rttvar;
-    lawn_time_t unacked_since; /* oldest send that is not acknowledged */
-    lawn_time_t since;         /* nothing was sent before */
+    lawn_time_t unacked_since; /* oldest unacknowledged send, or latest ACK */
+    lawn_time_t since;         /* the open, or an earlier send */
     lawn_time_t heard_at;
-    lawn_time_t retransmitted_at; /* with `attempt`: the first of them */
+    lawn_time_t retransmitted_at; /* when `attempt` became 1 */
     uint64_t retransmissions;
     uint64_t spurious;
     uint64_t probes;
-    lawn_time_t idle; /* keepalive_idle with this one's jitter */
+    lawn_time_t idle; /* keepalive_idle plus this connection's jitter */
     unsigned attempt; /* retransmissions since the last ACK */
     unsigned probe;   /* probes since something was received */
     lawn_conn_params_t params;
@@ -111,12 +116,13 @@ struct lawn_conn {
     uint64_t reserved[4]; /* so that `params` can grow */
 };
 
-/* Opens `conn` on `engine` and starts its keepalive. `params` (NULL: the
- * defaults, in ticks of the engine's clock) and `ops` are copied; `context` is
- * kept. INVALID_PARAM: a NULL engine, ops or conn, backoff below 1 or not
- * finite, an RTO of 0, min above max, keepalive with no probes or no interval.
- * Zero a connection before its first open: BUSY when it is open. Allocates
- * nothing. */
+/* Opens `conn` on `engine` and starts its keepalive. `params` and `ops` are
+ * copied. If `params` is NULL, the defaults hold, in ticks of the engine's
+ * clock. `context` is kept. Returns INVALID_PARAM if engine, ops or conn is
+ * NULL, if backoff is below 1 or not finite, if the RTO is 0 or rto_min is
+ * above rto_max, or if keepalive has no probes or no interval. Returns BUSY if
+ * the connection is open, so zero a connection before its first open. Does not
+ * allocate. */
 static inline lawn_status_t lawn_conn_open(lawn_engine_t *engine,
                                            const lawn_conn_params_t *params,
                                            const lawn_conn_ops_t *ops,
@@ -127,81 +133,86 @@ LAWN_API lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
                                             const lawn_conn_ops_t *ops,
                                             size_t ops_size, lawn_conn_t *conn);
 
-/* Stops both timers; the memory may be freed at once. No op is called. A
- * closed connection may be closed again, and opened again. Not once the engine
- * of an open one is gone. */
+/* Stops both timers. The memory may be freed at once. No op is called. A closed
+ * connection may be closed again or opened again. Do not close an open
+ * connection after its engine was destroyed. */
 LAWN_API void lawn_conn_close(lawn_conn_t *conn);
 
-/* Something that wants an ACK was sent. Starts the retransmit timer unless it
- * runs (RFC 6298, 5.1). Not to be called for a retransmission. */
+/* Something was sent that needs an ACK. Starts the retransmit timer unless it
+ * already runs (RFC 6298, 5.1). Must not be called for a retransmission. */
 LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
 
-/* New data was acknowledged. `rtt` is a measured round trip, or 0 when there
- * is none: nothing that was sent twice may be measured unless the ACK tells
- * which of the two it answers (Karn). A sample resets the RTO; without one the
- * backed-off RTO stays. `all_acked`: nothing is outstanding. Counts as
- * received. An ACK for nothing new is on_receive.
+/* New data was acknowledged. `rtt` is a measured round trip, or 0 if there is
+ * none. If something was sent twice, its round trip may only be measured if the
+ * ACK tells which transmission it answers (Karn). A sample sets the RTO anew.
+ * Without a sample, a backed-off RTO stays. `all_acked` says that nothing is
+ * outstanding. The call also counts as a receive. For an ACK that acknowledges
+ * nothing new, call lawn_conn_on_receive() instead.
  *
- * So a protocol whose ACKs do not tell that measures nothing while it loses.
- * After one loss, go-back-N sends all again that is outstanding: no ACK of that
- * is a valid sample, the RTO stays backed off, and each further loss makes it
- * longer, up to rto_max. Have the ACK tell, by an echo of the time of sending
- * (lawn_conn_on_ack_of()) or of the number of the transmission.
+ * If the ACKs of a protocol do not tell which transmission they answer, the
+ * protocol measures nothing while it loses packets. After one loss, go-back-N
+ * sends all outstanding packets again. No ACK of these is a valid sample, so
+ * the RTO stays backed off. Each further loss makes it longer, up to rto_max.
+ * So let the ACK echo the time of sending (lawn_conn_on_ack_of()) or the number
+ * of the transmission.
  *
- * An `rtt` longer than the connection has been open cannot be true: an
- * assertion in debug builds; in release builds it is ignored, as if it were 0.
- * A difference that fell below zero is such a one, as when the time of a pass
- * is taken and a later reading of the clock subtracted. What was sent before
- * the connection was opened, such as the first message of a handshake, may be
- * measured once on_send has been given its time. */
+ * An `rtt` longer than the connection has been open cannot be true. It is an
+ * assertion in debug builds; release builds take it as 0. A difference below
+ * zero is such an `rtt`: for example, the time of a pass minus a later reading
+ * of the clock. What was sent before the connection was opened, such as the
+ * first message of a handshake, may be measured after on_send was called with
+ * its time. */
 LAWN_API void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
                                lawn_time_t rtt, bool all_acked);
 
-/* The same, with the time at which what is acknowledged was sent, on the
- * engine's time: the round trip is from `sent_at` to `now`. Best is a time that
- * the ACK echoes. Each transmission, the first of a message or a later one,
- * carries the time at which it is made, and the ACK returns that of the one it
- * answers; so each ACK is a valid sample, also of what was sent twice. Where
+/* Reports an ACK by the time at which the acknowledged data was sent, on the
+ * engine's time. The round trip is from `sent_at` to `now`. The rest is as for
+ * lawn_conn_on_ack(). It is best to use a time that the ACK echoes. Each
+ * transmission of a message, the first or a later one, then carries the time at
+ * which it is made. The ACK returns the time of the transmission that it
+ * answers. So each ACK is a valid sample, even for what was sent twice. If
  * nothing is echoed, give the time that the sender remembers, and 0 for what
  * was sent twice.
  *
- * 0 is no sample, nor is a time that is not before `now`, or from before the
- * connection was opened (as above). What a peer echoes needs no check before
- * this call: a time that cannot be true is ignored in all builds, and one that
- * is false but might be true leaves the RTO between rto_min and rto_max. */
+ * There is no sample if `sent_at` is 0, not before `now`, or from before the
+ * connection was opened (as above). A time that a peer echoes needs no check
+ * before this call. A time that cannot be true is ignored in all builds. A
+ * false time that could be true leaves the RTO between rto_min and rto_max. */
 LAWN_API void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
                                   lawn_time_t sent_at, bool all_acked);
 
-/* A retransmission was not needed: the peer says that it has received twice
- * what was sent again (RFC 2883, RFC 3708). For the statistics alone.
- * lawn_conn_on_ack_of() finds such by itself, by the Eifel algorithm (RFC
- * 3522): the ACK answers what was sent before the first retransmission. */
+/* A retransmission was not needed: the peer says that it has received the same
+ * data twice (RFC 2883, RFC 3708). This only changes the statistics.
+ * lawn_conn_on_ack_of() finds such retransmissions itself, by the Eifel
+ * algorithm (RFC 3522): the ACK answers a transmission from before the first
+ * retransmission. */
 LAWN_API void lawn_conn_on_spurious(lawn_conn_t *conn);
 
-/* Anything valid was received: the peer lives. */
+/* Something valid was received, so the peer is alive. */
 LAWN_API void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
 
-/* Of a connection since it was opened; a closed one keeps what it was. Times
- * are ticks. */
+/* Statistics of a connection since it was opened. A closed connection keeps
+ * them. Times are in ticks. */
 typedef struct {
     uint64_t retransmissions;  /* calls of `retransmit` */
-    uint64_t spurious;         /* that were not needed, as far as is known */
+    uint64_t spurious;         /* known not to have been needed */
     uint64_t probes;           /* calls of `probe` */
     lawn_time_t rto;           /* lawn_conn_rto() */
     lawn_time_t srtt;          /* smoothed round trip; 0: none measured */
-    lawn_time_t rttvar;        /* its variation */
-    lawn_time_t heard_at;      /* when something was received last, or opened */
-    lawn_time_t unacked_since; /* the oldest send without an ACK; INFINITY: all
-                                * is acknowledged */
+    lawn_time_t rttvar;        /* variation of the round trip */
+    lawn_time_t heard_at;      /* last receive, or the open */
+    lawn_time_t unacked_since; /* oldest unacknowledged send, or the latest ACK
+                                * if that is later; INFINITY: all is
+                                * acknowledged */
 } lawn_conn_stats_t;
 
-/* What is known of a connection. */
+/* Copies the statistics of a connection. */
 static inline void lawn_conn_query(const lawn_conn_t *conn,
                                    lawn_conn_stats_t *stats);
 LAWN_API void lawn_conn_query_sized(const lawn_conn_t *conn,
                                     lawn_conn_stats_t *stats, size_t size);
 
-/* The RTO that the next (re)transmission will wait, in ticks. */
+/* Returns the RTO of the next (re)transmission, in ticks. */
 LAWN_API lawn_time_t lawn_conn_rto(const lawn_conn_t *conn);
 
 static inline void lawn_conn_params_init(lawn_conn_params_t *params)

@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // lawn/engine.hpp - owners of what the C API creates, and the engine with
-// durations, for C++17. lawn/lawn.hpp includes it; what is said there of
-// exceptions and threads holds.
+// durations, for C++17. lawn/lawn.hpp includes it, and what it says about
+// exceptions and threads holds here.
 
 #ifndef LAWN_ENGINE_HPP
 #define LAWN_ENGINE_HPP
@@ -51,9 +51,10 @@ inline void tell(lawn_status_t status, lawn_status_t *status_p) noexcept
 
 } // namespace detail
 
-// Owners: unique_ptr's rules, not copied, may be moved. What made nothing is
-// empty, and `status_p`, if given, says why. Queues and keyed tables are to be
-// destroyed before their lawn, and so declared after it.
+// Owners follow the rules of unique_ptr: they may be moved, not copied. A make
+// function that fails returns an empty owner, and `status_p`, if given, says
+// why. Queues and keyed tables must be destroyed before their lawn, so declare
+// them after the lawn.
 using lawn_ptr = std::unique_ptr<lawn_t, detail::destroy>;
 using queue_ptr = std::unique_ptr<lawn_queue_t, detail::destroy>;
 using keyed_ptr = std::unique_ptr<lawn_keyed_t, detail::destroy>;
@@ -89,7 +90,7 @@ make_keyed(lawn_t *lawn, std::size_t capacity_hint,
 }
 
 // Owns an engine, and knows the rate of its clock, which need not be the
-// process's. Not to be destroyed from inside a pass.
+// process's clock. Must not be destroyed from inside a pass.
 class engine
 {
 public:
@@ -105,14 +106,14 @@ public:
         return engine_ != nullptr;
     }
 
-    // lawn_engine_progress(): one pass, and the work it did.
+    // lawn_engine_progress(): makes one pass and returns the work done.
     unsigned progress() noexcept
     {
         return lawn_engine_progress(get());
     }
 
-    // lawn_engine_wait(): until something is ready, or for `max_wait`, rounded
-    // up, and for ever with nanoseconds::max().
+    // lawn_engine_wait(): waits until something is ready, or for `max_wait`,
+    // rounded up. nanoseconds::max() waits for ever.
     template <typename Rep, typename Period>
     lawn_status_t wait(std::chrono::duration<Rep, Period> max_wait) noexcept
     {
@@ -124,24 +125,24 @@ public:
         return lawn_engine_wait(get(), LAWN_TIME_INFINITY);
     }
 
-    // lawn_engine_now(): the time of the latest pass, in ticks. Its clock need
-    // not be the process's, so it is no time_point.
+    // lawn_engine_now(): the time of the latest pass, in ticks. It is no
+    // time_point, because the engine's clock need not be the process's clock.
     lawn_time_t now() const noexcept
     {
         return lawn_engine_now(get());
     }
 
-    // As tsc_clock::to_ticks(), in ticks of this engine.
+    // As tsc_clock::to_ticks(), but in ticks of this engine.
     template <typename Rep, typename Period>
     lawn_time_t to_ticks(std::chrono::duration<Rep, Period> span) const noexcept
     {
         return detail::ticks_of(detail::nsec_of(span), rate_);
     }
 
-    // The ticks from now until `when`, which is of any clock of std::chrono's:
-    // rounded up, 0 when it is past, LAWN_TIME_INFINITY for time_point::max()
-    // and beyond. What that clock does later, when it is set for instance, is
-    // not followed.
+    // The ticks from now until `when`, a time of any std::chrono clock. Rounds
+    // up. Returns 0 if `when` is past, and LAWN_TIME_INFINITY for
+    // time_point::max() and beyond. Later changes of that clock, for instance
+    // when it is set, have no effect.
     template <typename Clock, typename Duration>
     lawn_time_t
     to_ticks(std::chrono::time_point<Clock, Duration> when) const noexcept

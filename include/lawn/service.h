@@ -11,23 +11,24 @@
  *     lawn_service_cancel(service, handle);         // any thread: OK, or late
  *     lawn_service_destroy(service);
  *
- * It is for programs that have no progress loop, or whose threads have none in
- * common; one that polls has an engine (lawn/engine.h), and its other threads
- * lawn/shared.h, on which this is built. The model is Netty's
+ * A service is for programs that have no progress loop, or whose threads do not
+ * share one. A program that polls uses an engine (lawn/engine.h), and its other
+ * threads use lawn/shared.h, on which a service is built. The model is Netty's
  * HashedWheelTimer, after G. Varghese and A. Lauck, "Hashed and Hierarchical
- * Timing Wheels", 1987; doc/threads.md compares the two.
+ * Timing Wheels", 1987. doc/threads.md compares it with the service.
  *
- * There is no tick: a timer is due at its deadline and not rounded, and while
- * none is due the thread sleeps. A start wakes it only if it is to be earlier
- * than all others. A cancelled timer's memory is free for the next start at
- * once, though the thread may wake at its deadline for nothing. Memory grows
- * with the most timers that were pending together, and is given back by
- * destroy.
+ * There is no tick. A timer is due at its exact deadline, and the thread sleeps
+ * while no timer is due. A start wakes the thread only if the new deadline is
+ * earlier than all others. The memory of a cancelled timer is free for the next
+ * start at once, but the thread may still wake for nothing at the timer's
+ * deadline. Memory grows with the largest number of timers that were pending
+ * together, and lawn_service_destroy() frees it.
  *
- * Callbacks run in the service's thread, one after the other, and a slow one
- * delays the others: then give `execute`, which hands them to threads of your
- * own. Times are ticks of the process's clock (lawn/time.h). After a fork() the
- * child has no service: it may not use the parent's.
+ * The service's thread runs the callbacks one after the other, so a slow
+ * callback delays the others. If your callbacks are slow, set `execute`, which
+ * passes them to your own threads. Times are ticks of the process's clock
+ * (lawn/time.h). After a fork() the child has no service, and must not use the
+ * parent's.
  */
 #ifndef LAWN_SERVICE_H
 #define LAWN_SERVICE_H
@@ -39,27 +40,27 @@ LAWN_BEGIN_DECLS
 
 typedef struct lawn_service lawn_service_t;
 
-/* Names one start. It stays good for ever: what it named may be long over.
- * Zero-filled names none. */
+/* Names one start. A handle stays valid for ever, even when its start is long
+ * over. A zero-filled handle names no start. */
 typedef struct {
     uint32_t index;
     uint32_t generation;
 } lawn_service_timer_t;
 
-/* Zero-filled is the default of everything. */
+/* A zero-filled structure selects all defaults. */
 typedef struct {
     size_t max_pending; /* 0: no limit but memory */
-    /* NULL: the service's thread calls fn(arg) itself. Else it calls this,
-     * which sees to it that fn(arg) is called, and returns soon. */
+    /* NULL: the service's thread calls fn(arg) itself. Otherwise it calls this
+     * function, which must return soon and have fn(arg) called. */
     void (*execute)(void *executor, void (*fn)(void *arg), void *arg);
     void *executor;
-    lawn_allocator_t allocator; /* called by any thread that starts a timer, by
-                                 * one at a time */
+    lawn_allocator_t allocator; /* any thread that starts a timer may call it,
+                                 * one thread at a time */
 } lawn_service_params_t;
 
-/* Makes a service and its thread, in which all signals are blocked. `params`
- * may be NULL and need not outlive the call. INVALID_PARAM, NO_MEMORY, or IO
- * when there can be no thread. Any thread. */
+/* Makes a service and its thread. All signals are blocked in the thread.
+ * `params` may be NULL and need not outlive the call. Returns INVALID_PARAM,
+ * NO_MEMORY, or IO if the thread cannot be made. Any thread. */
 static inline lawn_status_t
 lawn_service_create(const lawn_service_params_t *params,
                     lawn_service_t **service_p);
@@ -67,45 +68,48 @@ LAWN_API lawn_status_t
 lawn_service_create_sized(const lawn_service_params_t *params, size_t size,
                           lawn_service_t **service_p);
 
-/* Has fn(arg) called `ttl` ticks from now, or later, as soon as the thread
- * comes to it; LAWN_TIME_INFINITY is never. So are the 2^32 ticks below it, a
- * negative difference in disguise, but for an assertion in debug builds.
- * `handle_p` may be NULL. It is written before the timer can expire. BUSY when
- * `max_pending` timers are pending, NO_MEMORY, UNSUPPORTED when the service has
- * been stopped, INVALID_PARAM when `fn` is NULL. Any thread, callbacks
- * included. Takes a lock of its processor's for some instructions. Allocates
- * when more timers are pending than ever before. */
+/* Has fn(arg) called `ttl` ticks from now, or later, as soon as the thread gets
+ * to it. LAWN_TIME_INFINITY never expires. The 2^32 values below it are
+ * negative differences: an assertion in debug builds; in release builds they
+ * never expire. `handle_p` may be NULL. It is written before the timer can
+ * expire. Returns BUSY if `max_pending` timers are pending, NO_MEMORY,
+ * UNSUPPORTED if the service was stopped, and INVALID_PARAM if `fn` is NULL.
+ * Any thread, also from callbacks. Holds a lock of the current processor for
+ * some instructions. Allocates when more timers are pending than ever
+ * before. */
 LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           lawn_time_t ttl,
                                           void (*fn)(void *arg), void *arg,
                                           lawn_service_timer_t *handle_p);
 
-/* Cancels a timer. OK: it was pending, and `fn` will not be called. NO_ELEM: it
- * was called, is being called (or handed to `execute`), was cancelled before,
- * or handed back by stop. Of several threads that cancel one timer, one is told
- * OK. Any thread, callbacks included. */
+/* Cancels a timer. Returns OK if the timer was pending; `fn` will then not be
+ * called. Returns NO_ELEM if `fn` was called, is being called or was passed to
+ * `execute`, or if the timer was cancelled before or handed back by stop. If
+ * several threads cancel one timer, only one of them gets OK. Any thread, also
+ * from callbacks. */
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 
-/* Timers that were started, and neither called nor cancelled. Exact, and
- * dearer than a start. Any thread, callbacks included. */
+/* Returns the exact number of timers that were started, and neither called nor
+ * cancelled. It costs more than a start. Any thread, also from callbacks. */
 LAWN_API size_t lawn_service_pending(const lawn_service_t *service);
 
-/* Ends the thread, when the callback that it is in has returned, and hands the
- * `arg` of every timer that is still pending to `unprocessed(arg, user)` (NULL:
- * to nobody). Returns how many they were; 0 for a service that was stopped
- * before. Nothing can be started afterwards. Any thread but the service's own,
- * which would wait for itself: an assertion in debug builds, in release builds
- * it does nothing. */
+/* Ends the thread, after the callback that is running has returned. Then hands
+ * the `arg` of every timer that is still pending to `unprocessed(arg, user)`
+ * (NULL: to nobody). Returns how many timers these were; 0 if the service was
+ * stopped before. Afterwards no timer can be started. Any thread except the
+ * service's own, which would wait for itself: an assertion in debug builds; in
+ * release builds the call does nothing. */
 LAWN_API size_t lawn_service_stop(lawn_service_t *service,
                                   void (*unprocessed)(void *arg, void *user),
                                   void *user);
 
-/* Stops the service and frees it. Timers that are pending and were not handed
- * back by a stop are a mistake: in debug builds of the library their number,
- * and where the first was started, is written to stderr, and an assertion
- * fails; in release builds they are dropped. No other call may be in progress.
- * NULL does nothing. Any thread but the service's own, as stop. */
+/* Stops the service and frees it. It is a mistake if timers are still pending
+ * that no stop has handed back. Debug builds of the library then write to
+ * stderr how many there are and where the first was started, and an assertion
+ * fails. Release builds drop the timers. No other call may be in progress. NULL
+ * does nothing. Any thread except the service's own, as for
+ * lawn_service_stop(). */
 LAWN_API void lawn_service_destroy(lawn_service_t *service);
 
 static inline lawn_status_t

@@ -1,56 +1,65 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/ucs_compat.h - the timers of UCX, ucs_twheel and ucs_timerq, on top of
- * a lawn: the same calls, made right. They are named lawn_ucs_...; and, with
- * LAWN_UCS_COMPAT defined, as in UCX 1.13, for programs written for it:
+ * lawn/ucs_compat.h - the timers of UCX, ucs_twheel and ucs_timerq, on top of a
+ * lawn. The calls are the same, without the faults listed below. Their names
+ * begin with lawn_ucs_. If LAWN_UCS_COMPAT is defined, they also have the names
+ * of UCX 1.13, for programs written for it:
  *
  *     cc -DLAWN_UCS_COMPAT -include lawn/ucs_compat.h program.c -llawn
  *
- * <ucs/time/timer_wheel.h> and <ucs/time/timerq.h> are then empty, if UCX's
- * sources are about. Nothing here has a symbol, so libucs may be linked too.
- * Status codes, times and the clock are UCX's where its headers are found.
+ * If the program includes <ucs/time/timer_wheel.h> and <ucs/time/timerq.h> from
+ * UCX's sources, these are then empty. This header defines no symbol, so libucs
+ * may be linked too. If UCX's headers are found, the status codes, times and
+ * clock are UCX's.
  *
  * As in UCX: a delta counts from ucs_twheel_get_time(). Adding a timer that
- * runs gives UCS_ERR_BUSY, and it expires as it was. A late sweep fires all
- * that is due, once, in no set order. Callbacks may add, remove and free
- * timers. A wheel is for one thread, a queue has a lock.
+ * runs returns UCS_ERR_BUSY and does not change the timer. A late sweep fires
+ * every timer that is due, once, in no set order. Callbacks may add, remove and
+ * free timers. Only one thread may use a wheel. A queue has a lock.
  *
- * Not as in UCX 1.13, the wheel:
- *   - A timer fires at the first sweep at or after its time. There, a slot
- *     later, or one earlier if a callback added it; and as a sweep forgets the
- *     part of a slot that has passed, timers take twice as long when it comes
- *     every 0.99 or 1.99 of the resolution.
- *   - Any delta is exact. There, beyond 1023 slots it is 1023, and below one
- *     the program ends. 0 is due at the next sweep, and so is a negative one
- *     (2^63 and more; `now - get_time() + tick`, when the clock went back);
- *     UCS_TIME_INFINITY is never.
- *   - What a callback adds counts from the time of the sweep. There, from the
- *     slot that is swept: after a stall of 500 slots, a timer that adds itself
- *     for 10 fires 49 times.
- *   - When the clock goes back, nothing happens until it has caught up; a
- *     sweep inside a callback only tells the time. There, everything fires.
- *   - The time is that of the latest sweep, however soon after another. What
- *     is added long after it is early in both, unless the delta makes up for
- *     that or lawn_ucs_wtimer_add_at() is called.
- *   - In the callback of the last timer, the wheel is empty.
- *   - Cleaning up makes timers that run idle, so they must still exist. There
- *     they are not touched.
- *   - `res` (not rounded up) and `num_slots` mean nothing; the other fields
+ * The wheel differs from UCX 1.13:
+ *   - A timer fires at the first sweep at or after its time. In UCX, it fires a
+ *     slot later, or a slot earlier if a callback added it. A sweep of UCX also
+ *     forgets the part of a slot that has passed. So timers take twice as long
+ *     if the sweep comes every 0.99 or 1.99 of the resolution.
+ *   - Any delta is exact. In UCX, a delta beyond 1023 slots becomes 1023 slots,
+ *     and a delta below one slot ends the program. Here a delta of 0 is due at
+ *     the next sweep. So is a negative delta, 2^63 and more, such as
+ *     `now - get_time() + tick` after the clock went back. UCS_TIME_INFINITY
+ *     never expires.
+ *   - The delta of a timer that a callback adds counts from the time of the
+ *     sweep. In UCX, it counts from the slot that is swept: after a stall of
+ *     500 slots, a timer that adds itself for 10 slots fires 49 times.
+ *   - When the clock goes back, no timer fires until the clock has caught up. A
+ *     sweep inside a callback only sets the time. In UCX, every timer fires in
+ *     both cases.
+ *   - The time of the wheel is that of the latest sweep, however soon it came
+ *     after another. UCX ignores a sweep that comes within the resolution. A
+ *     timer that is added long after the latest sweep is early, here and in
+ *     UCX. To avoid this, make the delta longer or call
+ *     lawn_ucs_wtimer_add_at().
+ *   - In the callback of the last timer, the wheel is already empty.
+ *   - Cleaning up a wheel makes its running timers idle, so they must still
+ *     exist. UCX does not touch them.
+ *   - `res` (not rounded up) and `num_slots` have no effect. The other fields
  *     are gone. `lawn` is there for lawn_next().
  *
- * Not as in UCX 1.13, the queue:
- *   - A timer keeps its phase: it is due at multiples of its interval since it
- *     first fired, once for all that were missed. There, the interval starts
- *     when it fires: 10 ms polled every 7 ms is 14 ms.
- *   - The loop may remove timers, the one at hand too, and add some, for the
- *     next. There, that skips others, or reads freed memory. What a loop that
- *     breaks does not reach is first in the next.
+ * The queue differs from UCX 1.13:
+ *   - A timer keeps its phase: it is due at multiples of its interval after it
+ *     first fired. It fires once for all multiples that were missed. In UCX,
+ *     the interval starts again when the timer fires: a timer of 10 ms that is
+ *     polled every 7 ms fires every 14 ms.
+ *   - The loop may remove timers, also the current one. It may add timers, for
+ *     the next loop. In UCX, removing skips other timers or reads freed memory.
+ *     If a loop breaks, the timers that it did not reach are first in the next
+ *     loop.
  *   - An interval of 0 is one tick. Cleaning up does not warn of timers that
  *     remain. `timers` is gone.
  *
- * Each takes a lawn, 22 KiB. Adding a timer to a queue, and removing it, looks
- * for its id in all, as in UCX; a pass costs what is due.
+ * A wheel or a queue takes a lawn, 22 KiB. Adding a timer to a queue or
+ * removing one compares its id with all others, as in UCX. A pass costs only
+ * what is due.
  */
 #ifndef LAWN_UCS_COMPAT_H
 #define LAWN_UCS_COMPAT_H
@@ -74,7 +83,7 @@
 #endif
 
 #ifndef UCS_TYPES_STATUS_H_
-/* Those of UCX's that timers give. Packed, as there. */
+/* UCX's status codes that timers return. The type is packed, as in UCX. */
 typedef enum {
     UCS_OK = 0,
     UCS_ERR_NO_MEMORY = -4,
@@ -97,14 +106,14 @@ typedef struct lawn_ucs_wtimer lawn_ucs_wtimer_t;
 typedef void (*lawn_ucs_twheel_callback_t)(lawn_ucs_wtimer_t *self);
 
 struct lawn_ucs_wtimer {
-    lawn_timer_t timer; /* first: what expires is the whole */
+    lawn_timer_t timer; /* first, so its address is that of the whole */
     lawn_ucs_twheel_callback_t cb;
     int is_active;
 };
 
 typedef struct lawn_ucs_twheel {
     ucs_time_t res;
-    ucs_time_t now; /* the latest seen */
+    ucs_time_t now; /* the latest time seen */
     unsigned num_slots;
     bool is_sweeping;
     lawn_t *lawn;
@@ -173,7 +182,8 @@ static inline ucs_status_t lawn_ucs_wtimer_init(lawn_ucs_wtimer_t *timer,
     return UCS_OK;
 }
 
-/* As add, but `delta` counts from `now`; UCX has no such call. */
+/* As lawn_ucs_wtimer_add(), but `delta` counts from `now`. UCX has no such
+ * call. */
 static inline ucs_status_t lawn_ucs_wtimer_add_at(lawn_ucs_twheel_t *w,
                                                   lawn_ucs_wtimer_t *timer,
                                                   ucs_time_t now,
@@ -210,8 +220,8 @@ static inline void lawn_ucs_wtimer_remove(lawn_ucs_twheel_t *w,
  */
 
 typedef struct lawn_ucs_timer {
-    lawn_timer_t timer;    /* first: what expires is the whole */
-    ucs_time_t expiration; /* when it is due; 0: at once */
+    lawn_timer_t timer;    /* first, so its address is that of the whole */
+    ucs_time_t expiration; /* when the timer is due; 0: at once */
     ucs_time_t interval;
     int id;
     struct lawn_ucs_timerq *queue;
@@ -220,13 +230,13 @@ typedef struct lawn_ucs_timer {
 
 typedef struct lawn_ucs_timerq {
     pthread_t owner; /* of the lock; 0: nobody */
-    unsigned depth;  /* how often it has taken it */
+    unsigned depth;  /* how often the owner has taken the lock */
     unsigned num_timers;
-    ucs_time_t min_interval; /* UCS_TIME_INFINITY without any */
-    ucs_time_t now;          /* of the loop that runs */
+    ucs_time_t min_interval; /* UCS_TIME_INFINITY if there is none */
+    ucs_time_t now;          /* the time of the loop that runs */
     lawn_t *lawn;
     lawn_ucs_timer_t *first;
-    lawn_ucs_timer_t *expired; /* by the latest step of the loop */
+    lawn_ucs_timer_t *expired; /* in the latest step of the loop */
 } lawn_ucs_timerq_t;
 
 static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
@@ -289,7 +299,8 @@ static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
     } else if (!(timer = (lawn_ucs_timer_t *)calloc(1, sizeof *timer))) {
         status = UCS_ERR_NO_MEMORY;
     } else {
-        /* Inside the loop, which has the lock too, due after it. */
+        /* A timer that is added inside the loop, which holds the lock, is due
+         * after the loop. */
         const bool is_nested = q->depth > 1;
         lawn_timer_init(&timer->timer, lawn_ucs_timerq_expired);
         lawn_timer_start(q->lawn, &timer->timer, 0, is_nested);
@@ -307,7 +318,7 @@ static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
     return status;
 }
 
-/* UCS_ERR_NO_ELEM when there is no such timer. */
+/* Returns UCS_ERR_NO_ELEM if there is no such timer. */
 static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id)
 {
     ucs_status_t status = UCS_ERR_NO_ELEM;
@@ -362,7 +373,7 @@ lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
     return q->expired;
 }
 
-/* Runs `code` with the queue locked and `timer` set to each that is due. */
+/* Locks the queue and runs `code` for each timer that is due, in `timer`. */
 #define lawn_ucs_timerq_for_each_expired(timer, queue, current_time, code)     \
     {                                                                          \
         lawn_ucs_timerq_lock(queue);                                           \
