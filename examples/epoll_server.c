@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A TCP echo server with an epoll set of its own, in which an engine's fd
- * stands. Timers close a client that is idle, or that takes long to end a line.
+ * A TCP echo server with an epoll set of its own. The fd of an engine is in
+ * this set. Timers close a client that is idle, or that takes too long to end a
+ * line.
  */
 #include <lawn/lawn.h>
 

@@ -1,7 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A program that polls, and a request that nobody answers.
+ * A program that polls. It waits for the answer to a request, and the answer
+ * never comes.
  */
 #include <lawn/lawn.h>
 

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Timeouts in a program with ordinary threads: jobs that must not take longer
- * than they may. A job that ends in time cancels its timeout; the others are
- * told to give up.
+ * Timeouts in a program with ordinary threads: each job has a time limit. A job
+ * that ends in time cancels its timeout. Every other job is told to give up.
  */
 #include <lawn/lawn.h>
 

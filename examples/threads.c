@@ -1,15 +1,18 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Requests that one thread runs the timers of, and others answer.
+ * Worker threads send requests, and one other thread runs the timers of these
+ * requests.
  *
- * The owner has an engine, sleeps while nothing is due, and calls a request's
- * callback when it has waited too long. The workers send requests and start
- * their timers; an answer stops the timer. Some requests are never answered.
+ * The owner has an engine. It sleeps while no timer is due, and calls the
+ * callback of a request that has waited too long. The workers send requests and
+ * start their timers. An answer stops the timer. Some requests are never
+ * answered.
  *
- * Who sends a request also ends it: the worker retires the timer when it is
- * through with it, and the request is freed when the owner has let go of it. A
- * callback that retired it could have it freed under the worker.
+ * The worker that sends a request also ends it: it retires the timer when it no
+ * longer uses the request. The request is freed when the owner no longer uses
+ * the timer. A callback must not retire the timer, because the request might
+ * then be freed while the worker still uses it.
  */
 #include <lawn/lawn.h>
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Messages over UDP that all arrive, once and in order: go-back-N with the two
- * timers of lawn/conn.h.
+ * Reliable messages over UDP: all messages arrive, once and in order. The
+ * protocol is go-back-N with the two timers of lawn/conn.h.
  *
  *     client                                         server
  *       DATA 0, sent at 17  ------------------------>  takes 0
@@ -13,9 +13,10 @@
  *       DATA 1, sent at 40  ------------------------>  takes 1
  *       on_ack_of(40)  <-----------------------------  ACK 2, echo 40
  *
- * An ACK names the message that is wanted next, and echoes the time that came
- * with what it answers, so it may be measured even if that was sent twice. FIN
- * is the last message. A side that hears nothing sends a PROBE and gets an ACK.
+ * An ACK names the message that is wanted next. It also echoes the time of the
+ * datagram that it answers. So every ACK gives a valid round trip, even if the
+ * message was sent twice. FIN is the last message. A side that receives nothing
+ * sends a PROBE and gets an ACK.
  */
 #include <lawn/lawn.h>
 

@@ -1,18 +1,19 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 6 of Varghese and Lauck: a hashed wheel with unsorted slots, as in
-// the callouts of the BSDs and Netty's HashedWheelTimer. A timer goes to the
-// slot of its tick modulo the size; each tick looks at every timer of one slot
-// and leaves those whose round has not come.
+// Scheme 6 of Varghese and Lauck: a hashed wheel with unsorted slots, as in the
+// callouts of the BSDs and Netty's HashedWheelTimer. A timer goes to the slot
+// of its tick modulo the size. Each tick looks at every timer of one slot, and
+// leaves the timers whose round has not come.
 //
-// Start and stop are O(1); a tick is O(n / slots) on average, and a timer is
-// looked at once a revolution as long as it runs. Good with slots for more
-// than the usual TTL. Poor with long TTLs, which are looked at over and over,
-// and where deadlines crowd in a few slots. The original, and Netty, count
-// rounds down in each timer; comparing the tick itself saves that store.
+// Start and stop are O(1). A tick is O(n / slots) on average. A running timer
+// is looked at once per revolution. The scheme is good if there are more slots
+// than the usual TTL has ticks. It is poor with long TTLs, because their timers
+// are looked at many times, and with deadlines that crowd in a few slots. The
+// original and Netty count rounds down in each timer. Comparing the tick
+// instead saves this store.
 //
-// A jump over more than a revolution visits each slot once, and so fires in
-// the order of slots rather than of time.
+// A jump over more than a revolution visits each slot once. So timers fire in
+// the order of slots and not in the order of time.
 
 #ifndef LAWN_BENCH_SCHEMES_HASHED_WHEEL_H
 #define LAWN_BENCH_SCHEMES_HASHED_WHEEL_H

@@ -1,17 +1,18 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 5 of Varghese and Lauck: a wheel whose slots are the buckets of a
-// hash table. A timer goes to the slot of its tick modulo the size, whichever
-// revolution that is in, and each slot is sorted, so a tick only looks at the
-// head of one slot.
+// Scheme 5 of Varghese and Lauck: a wheel whose slots are the buckets of a hash
+// table. A timer goes to the slot of its tick modulo the size, in whichever
+// revolution its tick is. Each slot is sorted, so a tick looks only at the head
+// of one slot.
 //
-// A tick is O(1). Start is O(n / slots) on average if the ticks scatter well,
-// and O(n) when they do not; stop is O(1). The search begins at the tail. Good
-// when there are more slots than timers. With fewer, scheme 6 has the better
-// bargain: most timers are stopped, and sorting them was work for nothing.
+// A tick is O(1), and so is stop. Start is O(n / slots) on average if the ticks
+// scatter well, and O(n) if they do not. The search begins at the tail. The
+// scheme is good if there are more slots than timers. With fewer slots, scheme
+// 6 is better: most timers are stopped before they expire, so the sorting was
+// of no use.
 //
-// A jump over more than a revolution visits each slot once, and so fires in
-// the order of slots rather than of time.
+// A jump over more than a revolution visits each slot once. So timers fire in
+// the order of slots and not in the order of time.
 
 #ifndef LAWN_BENCH_SCHEMES_HASHED_WHEEL_SORTED_H
 #define LAWN_BENCH_SCHEMES_HASHED_WHEEL_SORTED_H

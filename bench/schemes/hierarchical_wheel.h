@@ -1,18 +1,19 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 7 of Varghese and Lauck: wheels of different speeds, like the hands
-// of a clock. A deadline is a number of eight digits to the base 256; a timer
+// Scheme 7 of Varghese and Lauck: wheels of different speeds, like the hands of
+// a clock. A deadline is a number of eight digits to the base 256. A timer
 // waits on the level of the highest digit in which its deadline differs from
-// the present, in the slot of that digit. When the present comes to a slot of
-// a higher level, its timers migrate ("cascade") to the levels below.
+// the present time, in the slot of that digit. When the present time reaches a
+// slot of a higher level, the timers of this slot migrate ("cascade") to the
+// levels below.
 //
-// Start and stop are O(1). A timer that lives to its deadline migrates at most
-// once per level, a tick is O(1) on average; but a slot migrates at once, and
-// a slot of a high level can hold nearly every timer, so the worst tick is
-// O(n). The whole 64-bit range takes 32 KiB. This is the best known of the
-// exact classics (Linux before 4.8, Kafka, wahern's timeout.c); the bit
-// maps of slots that may be filled, which make idle ticks and long jumps cheap,
-// are from the last of these.
+// Start and stop are O(1). A timer that lives until its deadline migrates at
+// most once per level. A tick is O(1) on average. But all timers of a slot
+// migrate in one tick, and a slot of a high level can hold nearly every timer,
+// so the worst tick is O(n). The wheels for the whole 64-bit range take 32 KiB.
+// This is the best known of the exact classic schemes (Linux before 4.8, Kafka,
+// wahern's timeout.c). It has bit maps of slots that may be filled, as
+// timeout.c has. They make idle ticks and long jumps cheap.
 
 #ifndef LAWN_BENCH_SCHEMES_HIERARCHICAL_WHEEL_H
 #define LAWN_BENCH_SCHEMES_HIERARCHICAL_WHEEL_H

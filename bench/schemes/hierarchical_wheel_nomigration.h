@@ -1,20 +1,22 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Nichols' variant of scheme 7 (told in Varghese and Lauck): a hierarchical
+// Nichols' variant of scheme 7, described in Varghese and Lauck: a hierarchical
 // wheel without migration. A timer stays on the level where it was put and
-// fires there, so it is precise only to that level's slots: the farther the
-// deadline, the coarser. This is the timer wheel of Linux since 4.8 (Gleixner
-// 2016), on the argument that most timers are timeouts, which are stopped, and
-// that those which fire need no precision.
+// fires there. It is only as precise as the slots of that level, so a farther
+// deadline is less precise. This is the timer wheel of Linux since 4.8
+// (Gleixner 2016). The argument there is that most timers are timeouts, which
+// are stopped, and that the timers that fire need no precision.
 //
-// Start, stop and tick are O(1), with no migration ever: the cheapest wheel.
-// Each level has 64 slots, eight times as long as those of the level below, so
-// a timer is late by up to 1/7 of its TTL. Deadlines are rounded up, never
-// down. Linux has 8 or 9 levels and fires what is beyond them early, at the
-// end of its range; 21 levels are 64 bits, in 22 KiB.
+// Start, stop and tick are O(1), and no timer ever migrates, so this is the
+// cheapest wheel. Each level has 64 slots. A slot is eight times as long as a
+// slot of the level below, so a timer is late by up to 1/7 of its TTL.
+// Deadlines are rounded up, never down. Linux has 8 or 9 levels, and fires
+// timers beyond its range early, at the end of the range. Here 21 levels cover
+// 64 bits, in 22 KiB.
 //
-// TTLs are judged from the last advance, not from the start's `now`: a wheel
-// that is not advanced for long is less precise (Linux forwards it first).
+// The level of a timer is chosen by the time since the last advance, not since
+// the `now` of the start. So a wheel that is not advanced for long is less
+// precise. Linux first forwards such a wheel.
 
 #ifndef LAWN_BENCH_SCHEMES_HIERARCHICAL_WHEEL_NOMIGRATION_H
 #define LAWN_BENCH_SCHEMES_HIERARCHICAL_WHEEL_NOMIGRATION_H

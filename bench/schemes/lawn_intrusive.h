@@ -1,23 +1,23 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The Lawn in its strongest published form: Algorithm 3 of the paper with what
-// later implementations learned. Timers are intrusive, the table of TTLs has
-// open addressing, and the earliest deadline of each queue stands in a dense
-// array, which a tick scans only when the closest expiration has come.
+// The Lawn in its strongest published form: Algorithm 3 of the paper, with the
+// improvements of later implementations. Timers are intrusive. The table of
+// TTLs uses open addressing. The earliest deadline of each queue is in a dense
+// array, and a tick scans this array only when the closest expiration has come.
 //
 //     by_ttl_   TTL -> queue        heads_   12 | 90 | 15 | ...  (one a queue)
 //                                             |    |    |
 //                                            FIFO FIFO FIFO
 //
-// Start is O(1) expected, stop is an unlink. Both leave stale bounds behind: a
-// head may be earlier than its queue's first timer, the closest expiration
-// earlier than every head. The next scan puts them right and drops queues that
-// are empty. A scan is O(t) in the number t of TTLs, at 16 bytes each, so this
-// is the one to beat with tens or hundreds of TTLs, and it breaks with
-// continuous ones: then t is n and each tick at which anything is due reads
-// them all.
+// Start is O(1) expected, and stop is an unlink. Both may leave bounds that are
+// too early: a head may be earlier than the first timer of its queue, and the
+// closest expiration may be earlier than every head. The next scan corrects the
+// bounds and drops empty queues. A scan is O(t) in the number t of TTLs, at 16
+// bytes each. So this is the scheme to beat with tens or hundreds of TTLs. It
+// breaks down with continuous TTLs: then t is n, and each tick at which a timer
+// is due reads all bounds.
 //
-// Start allocates when it meets more TTLs at a time than ever before.
+// Start allocates if there are more TTLs at a time than ever before.
 
 #ifndef LAWN_BENCH_SCHEMES_LAWN_INTRUSIVE_H
 #define LAWN_BENCH_SCHEMES_LAWN_INTRUSIVE_H

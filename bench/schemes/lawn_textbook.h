@@ -1,21 +1,22 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The Lawn, Algorithm 3 of A. Lev-Libfeld's paper, as printed: a hash table of
-// FIFO queues, one for each TTL. Timers of one TTL expire in the order of
-// their starts, so every queue is sorted by itself, and only its head can be
-// due. The closest expiration is kept; until then a tick does nothing, and
-// then it visits the head of every queue.
+// FIFO queues, one for each TTL. Timers of one TTL expire in the order of their
+// starts. So every queue is sorted without sorting, and only its head can be
+// due. The scheme keeps the closest expiration. Before this time a tick does
+// nothing; at this time it visits the head of every queue.
 //
-// Start and stop are O(1) expected, a tick is O(t) in the number t of TTLs.
-// Exact, unbounded, no resolution to choose. Good with a few configured TTLs;
-// where each timer has its own TTL, as from a measured round trip, a tick is
-// O(n) and every start allocates. Stopping the closest timer makes the closest
-// expiration unknown, and the next tick visits all to find it.
+// Start and stop are O(1) expected. A tick is O(t) in the number t of TTLs. The
+// scheme is exact and unbounded, and there is no resolution to choose. It is
+// good with a few configured TTLs. If each timer has its own TTL, for example
+// from a measured round trip, a tick is O(n) and every start allocates. If the
+// closest timer is stopped, the closest expiration is unknown, and the next
+// tick visits all queues to find it.
 //
-// Start allocates a queue for a TTL that has none, and a queue goes with its
-// last timer. The paper also keeps a table from ids to timers; as with all
-// schemes here, the caller has the node itself. The paper's sketch fires after
-// the deadline (`<`); this fires at it.
+// Start allocates a queue for a TTL that has none. A queue is freed with its
+// last timer. The paper also keeps a table from ids to timers. Here the caller
+// has the node itself, as in all schemes of this folder. The paper's sketch
+// fires after the deadline (`<`); this code fires at the deadline.
 
 #ifndef LAWN_BENCH_SCHEMES_LAWN_TEXTBOOK_H
 #define LAWN_BENCH_SCHEMES_LAWN_TEXTBOOK_H

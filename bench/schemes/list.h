@@ -1,9 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What most schemes are made of: a circular, doubly linked list of nodes that
-// the caller owns, and the list of what is due. A node leaves its list without
-// knowing which it is in, so stopping a timer is the same few stores in all of
-// these schemes.
+// The parts that most schemes use: a circular, doubly linked list of nodes that
+// the caller owns, and the list of due timers. A node can leave its list
+// without knowing which list it is in. So stopping a timer is the same few
+// stores in all of these schemes.
 
 #ifndef LAWN_BENCH_SCHEMES_LIST_H
 #define LAWN_BENCH_SCHEMES_LIST_H

@@ -1,11 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a timer scheme must do, by a model that knows only deadlines: each timer
-// fires once for each start, at the first advance at or after its deadline, and
-// timers of one TTL in the order of their starts, each as far as the scheme's
-// traits do not say otherwise. The unit tests drive the classes of this folder
-// against it, and lawn_bench everything that it compares: a comparison with a
-// wrong wheel is worth nothing.
+// What a timer scheme must do, as a model that knows only deadlines:
+//
+//   - each timer fires once for each start, at the first advance at or
+//     after its deadline;
+//   - timers of one TTL fire in the order of their starts.
+//
+// Both rules hold except where the traits of the scheme say otherwise. The unit
+// tests compare the classes of this folder with the model. lawn_bench compares
+// everything that it measures with it, because a comparison with a wrong wheel
+// is useless.
 
 #ifndef LAWN_BENCH_SCHEMES_MODEL_H
 #define LAWN_BENCH_SCHEMES_MODEL_H

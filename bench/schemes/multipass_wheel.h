@@ -1,19 +1,20 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The multi-pass hashing wheel, Algorithm 2 of the Lawn paper: a wheel of
-// fixed size in which each timer carries the number of revolutions that it has
-// yet to wait. A tick visits one slot, counts each of its timers down, and
-// fires those that were at the end.
+// The multi-pass hashing wheel, Algorithm 2 of the Lawn paper: a wheel of fixed
+// size. Each timer carries the number of revolutions that it still has to wait.
+// A tick visits one slot, counts down each of its timers, and fires those whose
+// count has ended.
 //
-// It is scheme 6 of Varghese and Lauck in its first form, with a store to
-// every timer once a revolution, where hashed_wheel.h only compares. Start and
-// stop are O(1), a tick is O(n / slots) on average and O(n) at worst. The
-// paper's pseudo-code takes the count from the absolute time, which would make
-// every timer later the longer the program runs; here it is taken from the
-// present.
+// This is scheme 6 of Varghese and Lauck in its first form. It stores to every
+// timer once per revolution, and hashed_wheel.h only compares. Start and stop
+// are O(1). A tick is O(n / slots) on average and O(n) at worst. The paper's
+// pseudo-code computes the count from the absolute time, so every timer would
+// be later the longer the program runs. Here the count is computed from the
+// present time.
 //
-// A jump over several revolutions counts down by as many visits as each slot
-// has missed, and fires in the order of slots rather than of time.
+// A jump over several revolutions counts down by the number of visits that each
+// slot has missed. Timers fire in the order of slots and not in the order of
+// time.
 
 #ifndef LAWN_BENCH_SCHEMES_MULTIPASS_WHEEL_H
 #define LAWN_BENCH_SCHEMES_MULTIPASS_WHEEL_H

@@ -3,11 +3,11 @@
 // Scheme 2 of Varghese and Lauck: one list sorted by deadline, as in the
 // callout queues of early UNIX. Only the head can be due, so a tick is O(1).
 //
-// Stop is O(1). Start is O(n): it searches from the tail, where a timer whose
-// TTL is among the longest finds its place at once. With one TTL this is a
-// FIFO, and as fast as anything can be; with two it already walks past every
-// timer of the longer one. (That is the observation the Lawn starts from: a
-// FIFO for each TTL.)
+// Stop is O(1). Start is O(n): it searches from the tail. If the TTL is among
+// the longest, the timer finds its place at once. With one TTL the list is a
+// FIFO, and no scheme is faster. With two TTLs, a start with the shorter one
+// already walks past every timer of the longer one. The Lawn begins with this
+// observation: it has a FIFO for each TTL.
 
 #ifndef LAWN_BENCH_SCHEMES_ORDERED_LIST_H
 #define LAWN_BENCH_SCHEMES_ORDERED_LIST_H

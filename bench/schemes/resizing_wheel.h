@@ -1,20 +1,21 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The resizing wheel, Algorithm 1 ("Timer Wheel Resize") of the Lawn paper: a
-// simple wheel that grows when a TTL does not fit, so that the longest TTL
-// need not be known beforehand.
+// simple wheel that grows when a TTL does not fit. So the longest TTL need not
+// be known beforehand.
 //
-// Start is O(1), but O(n + slots) when it grows, and it allocates then; stop
-// and tick are O(1). Memory is a slot for each tick of the longest TTL ever
-// seen, and it never shrinks. Good where TTLs are short and settle early; a
-// single long TTL makes it huge, which is the paper's "overflow problem".
+// Stop and tick are O(1). Start is O(1), except when the wheel grows: then it
+// is O(n + slots), and allocates. The wheel has a slot for each tick of the
+// longest TTL ever seen, and never shrinks. It is good if TTLs are short and
+// the longest one comes early. A single long TTL makes it huge, which is the
+// paper's "overflow problem".
 //
-// The original grows to just the missing size and moves slots by their index;
-// here the size doubles, so that growth is rare, and each timer is filed anew,
-// since its slot depends on the size. Growth ends at a cap; what is beyond it
-// goes to the slot of its tick modulo the size and is passed over once a
-// revolution until its tick has come, as in a hashed wheel, and then equal
-// TTLs may change places.
+// The original grows by just the missing size, and moves slots by their index.
+// Here the size doubles, so that growth is rare, and each timer is filed again,
+// because its slot depends on the size. Growth ends at a cap. A timer beyond
+// the cap goes to the slot of its tick modulo the size. It is passed over once
+// per revolution until its tick has come, as in a hashed wheel. Timers of equal
+// TTLs may then change their order.
 
 #ifndef LAWN_BENCH_SCHEMES_RESIZING_WHEEL_H
 #define LAWN_BENCH_SCHEMES_RESIZING_WHEEL_H

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What every timer scheme in this folder looks like, and what it says of
-// itself. A scheme is a class with
+// The interface of every timer scheme in this folder, and the traits by which
+// it describes itself. A scheme is a class with
 //
 //     struct Node;                       // intrusive, value-initialised: idle
 //     explicit Scheme(const Config &);
@@ -11,10 +11,10 @@
 //     unsigned advance(Time now, unsigned budget, Fired &&fired);
 //     static constexpr Traits traits;
 //
-// advance() calls fired(node, now) for each expired timer, which is idle by
-// then; fired may start and stop any timer. Time never goes back. There is no
-// virtual function here: the benchmark wraps each class in a table of calls of
-// its own (bench/contender.h), the same for all.
+// advance() calls fired(node, now) for each expired timer. The timer is idle by
+// then, and fired may start and stop any timer. Time never goes back. There is
+// no virtual function here. The benchmark wraps each class in a table of calls
+// (bench/contender.h), in the same way for all classes.
 
 #ifndef LAWN_BENCH_SCHEMES_SCHEME_H
 #define LAWN_BENCH_SCHEMES_SCHEME_H

@@ -1,16 +1,17 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 4 of Varghese and Lauck: a circular array with a slot for each tick
-// to come, within a range. A timer goes to the slot of its tick and each tick
-// empties one slot: everything is O(1), and nothing is faster within the
-// range. Beyond it there is nothing: the original refuses such a TTL. Others
-// put it into the last slot, where it expires early.
+// Scheme 4 of Varghese and Lauck: a circular array with a slot for each future
+// tick within a range. A timer goes to the slot of its tick, and each tick
+// empties one slot. Everything is O(1), and within the range nothing is faster.
+// The original refuses a TTL beyond the range. Other wheels put it into the
+// last slot, where it expires early.
 //
-// Here what is beyond waits in an overflow list that is looked through once a
-// revolution, O(overflow) each time, and moved into the wheel when in range.
-// Good when the longest TTL is known and is some thousand ticks; the price is
-// a slot for each tick, and a resolution. A timer that came by way of the
-// overflow list may fire behind younger ones of its TTL.
+// Here, a timer beyond the range waits in an overflow list. Once per revolution
+// the scheme looks through this list, in O(overflow), and moves the timers that
+// are now in range into the wheel. The scheme is good if the longest TTL is
+// known and is some thousand ticks. It costs a slot for each tick, and it has a
+// resolution. A timer from the overflow list may fire after younger timers of
+// its TTL.
 
 #ifndef LAWN_BENCH_SCHEMES_SIMPLE_WHEEL_H
 #define LAWN_BENCH_SCHEMES_SIMPLE_WHEEL_H

@@ -1,9 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Arithmetic of time that the schemes share. Deadlines are rounded up to whole
-// ticks and the present is rounded down, so a timer is late by less than one
-// tick and never early. Nothing here overflows: a deadline that does not fit
-// is `never`, and the present never gets there.
+// ticks and the present time is rounded down. So a timer is late by less than
+// one tick, and never early. Nothing here overflows: a deadline that does not
+// fit is `never`, and the present time never reaches it.
 
 #ifndef LAWN_BENCH_SCHEMES_TICKS_H
 #define LAWN_BENCH_SCHEMES_TICKS_H

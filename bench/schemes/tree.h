@@ -1,15 +1,17 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 3 of Varghese and Lauck: a balanced search tree by deadline, as in
-// the hrtimers of Linux or in nginx. This one is a treap (Seidel and Aragon
-// 1996): in order by deadline, in heap order by a pseudo-random weight, hence
-// balanced in expectation whatever the deadlines. An equal deadline goes to
-// the right of those that are there, so equals keep the order of their starts.
+// Scheme 3 of Varghese and Lauck: a balanced search tree by deadline, as in the
+// hrtimers of Linux or in nginx. This one is a treap (Seidel and Aragon 1996).
+// It is ordered by deadline, and is a heap by a pseudo-random weight. So it is
+// balanced in expectation, whatever the deadlines are. A timer goes to the
+// right of timers with an equal deadline, so equal deadlines keep the order of
+// their starts.
 //
-// Start and stop are O(log n) and touch as many cache lines, which is what
-// they cost; the first timer is remembered, so an idle tick is O(1). Exact,
-// unbounded, no resolution to choose. Good where most timers expire and few
-// are re-armed; slow on a transport, which re-arms on every ACK.
+// Start and stop are O(log n), and touch O(log n) cache lines, which is most of
+// their cost. The tree remembers its first timer, so an idle tick is O(1). The
+// scheme is exact and unbounded, and there is no resolution to choose. It is
+// good if most timers expire and few are re-armed. It is slow for a transport,
+// which re-arms on every ACK.
 
 #ifndef LAWN_BENCH_SCHEMES_TREE_H
 #define LAWN_BENCH_SCHEMES_TREE_H

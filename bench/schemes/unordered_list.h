@@ -1,12 +1,13 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Scheme 1 of Varghese and Lauck: all timers in one list, in no order, and
+// Scheme 1 of Varghese and Lauck: all timers are in one unsorted list, and
 // every tick looks at each of them. (The original decrements a counter in each
-// timer; comparing deadlines is the same visit without the store.)
+// timer. Comparing deadlines is the same visit without the store.)
 //
-// Start and stop are O(1), a tick is O(n) whether or not anything is due. Good
-// for a handful of timers, or where ticks are rare; hopeless in a loop that
-// polls. Start order is kept in the list, so equal TTLs fire in order.
+// Start and stop are O(1). A tick is O(n), whether or not a timer is due. The
+// scheme is good for a handful of timers, or if ticks are rare. It is useless
+// in a loop that polls. The list keeps the order of starts, so timers of equal
+// TTLs fire in order.
 
 #ifndef LAWN_BENCH_SCHEMES_UNORDERED_LIST_H
 #define LAWN_BENCH_SCHEMES_UNORDERED_LIST_H

@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Starting EAL. Without arguments for it, it is given some with which it runs
- * anywhere: no huge pages, no devices, two lcores, and little to say.
+ * Starting EAL. If the command line has no arguments for EAL, it gets defaults
+ * that work on any machine: no huge pages, no devices, two lcores and little
+ * output.
  */
 #include "dpdk_eal.h"
 
@@ -21,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How much EAL's ticks per second and Lawn's may differ. EAL rounds its own
- * measurement to 10 MHz; half a percent of a slow TSC. */
+/* How much EAL's ticks per second and Lawn's may differ, as a share. EAL rounds
+ * its own measurement to 10 MHz, which is half a percent of a slow TSC. */
 #define CLOCK_TOLERANCE 0.01
 
 eal_arguments_t eal_split(int *argc, char ***argv)
@@ -40,8 +41,8 @@ eal_arguments_t eal_split(int *argc, char ***argv)
     return eal;
 }
 
-/* Lcores 0 and 1 on the first two processors that we may use, or both on the
- * one that there is. */
+/* Writes the argument that puts lcores 0 and 1 on the first two processors that
+ * we may use. If there is only one processor, both lcores are on it. */
 static void print_lcores(char *text, size_t size)
 {
     cpu_set_t allowed;
@@ -58,10 +59,10 @@ static void print_lcores(char *text, size_t size)
              found == 2 ? cpus[1] : cpus[0]);
 }
 
-/* EAL's rte_rdtsc() and lawn_get_time() read the same counter, so times of one
- * are times of the other, and a program may hand either to Lawn. Unless Lawn
- * does not trust that counter. This program asks Lawn alone, so it only says
- * so. */
+/* EAL's rte_rdtsc() and lawn_get_time() read the same counter, unless Lawn does
+ * not trust it. If they do, times of the one are times of the other, and a
+ * program may give either to Lawn. This program takes the time only from Lawn,
+ * so it only prints a note if the clocks differ. */
 static void check_clocks(void)
 {
     lawn_clock_info_t clock;
@@ -108,7 +109,7 @@ bool eal_start(const eal_arguments_t *given)
         return false;
     }
     argv[0] = (char *)(uintptr_t)program_name;
-    argv[1] = "--log-level=critical"; /* one that is given comes later */
+    argv[1] = "--log-level=critical"; /* the user's comes later */
     memcpy(argv + 2, values, count * sizeof(*argv));
     bool is_up = initialise((int)count + 2, argv);
     free(argv);
@@ -138,7 +139,8 @@ void eal_park_interrupts(void)
     }
 }
 
-/* Which would wait for that thread, so the end of the process has to do. */
+/* rte_eal_cleanup() would wait for a parked interrupt thread. If there is one,
+ * the end of the process cleans up instead. */
 void eal_stop(void)
 {
     if (!atomic_load(&is_parked)) {

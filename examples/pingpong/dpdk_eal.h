@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * DPDK's environment (EAL) and its share of the command line: what stands
- * before "--", as with every DPDK program.
+ * DPDK's environment (EAL) and its part of the command line. As in every DPDK
+ * program, this is the part before "--".
  */
 #ifndef PINGPONG_DPDK_EAL_H
 #define PINGPONG_DPDK_EAL_H
@@ -15,23 +15,23 @@ typedef struct {
     bool are_given; /* there is a "--" */
 } eal_arguments_t;
 
-/* Takes EAL's arguments away from the front of the command line. */
+/* Removes EAL's arguments from the front of the command line. */
 eal_arguments_t eal_split(int *argc, char ***argv);
 
-/* Starts EAL. False after one line on stderr. */
+/* Starts EAL. On failure, returns false after one line on stderr. */
 bool eal_start(const eal_arguments_t *arguments);
 
-/* When all ports are closed, at the end of the process. */
+/* Ends EAL. Call it at the end of the process, when all ports are closed. */
 void eal_stop(void);
 
-/* From here on nothing happens on EAL's interrupt thread. Once or more often.
- */
+/* After this call, EAL's interrupt thread does nothing. May be called more than
+ * once. */
 void eal_park_interrupts(void);
 
-/* One of the arguments is there to bring a port. */
+/* Whether one of the arguments names a device, which brings a port. */
 bool eal_names_device(const eal_arguments_t *arguments);
 
-/* Behind the help on our own options. */
+/* Prints the help on EAL's arguments, after the help on our own options. */
 void eal_print_help(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A ping-pong over DPDK whose losses, stalls and dead peers are found by
- * Lawn's timers. Where the other ping-pongs have one main program, this one
- * has its own, since EAL comes first, and since there are two ways to run:
+ * A ping-pong over DPDK that finds losses, stalls and dead peers by Lawn's
+ * timers. The other ping-pongs share a main program. This one has its own,
+ * because EAL must start first, and because there are two ways to run:
  *
  *     EAL has a port      one side, on the main lcore; the exchange tells it
  *                         the peer's address
@@ -32,7 +32,7 @@ static void on_signal(int number)
     interrupted = number;
 }
 
-/* Without SA_RESTART: a signal ends the exchange's waits, too. */
+/* SA_RESTART is not set, so a signal also ends the waits of the exchange. */
 static void catch_signals(void)
 {
     struct sigaction action;
@@ -67,11 +67,12 @@ static bool wait_for_link(const side_t *side, const exchange_t *exchange)
     return true;
 }
 
-/* Swaps addresses with the peer. The number of the run is made of both sides'
- * random numbers, so that no datagram of an earlier run, of either, fits.
+/* Swaps addresses with the peer. The number of the run is made of the random
+ * numbers of both sides, so no datagram of an earlier run of either side has
+ * the same number.
  *
- * The server's port is started before the client's: one end of a memif connects
- * when it is started, once. */
+ * The server's port is started before the client's, because one end of a memif
+ * connects only once, when it is started. */
 static bool meet_peer(side_t *side, uint64_t *run_p)
 {
     port_t *port = side->port;
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
     static side_t sides[2];
     options_t options;
     program_name = "pingpong_dpdk";
-    /* By line also into a pipe: who waits for a line must see it. */
+    /* Flush each line, also into a pipe: a reader may wait for a line. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     eal_arguments_t arguments = eal_split(&argc, &argv);
     switch (options_parse(argc, argv, OPTIONS_OF_DPDK, &options)) {

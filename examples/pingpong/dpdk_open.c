@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Setting up a port: queues, mbufs, and its address and the peer's. Each thing
- * that can be missing or wrong is told in one line.
+ * Setting up a port: queues, mbufs, its address and the peer's address. If
+ * something is missing or wrong, one line on stderr says what it is.
  */
 #include "dpdk_eal.h"
 #include "dpdk_port_internal.h"
@@ -16,12 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As deep as the least of the software drivers has it, af_packet; those of
- * hardware are asked for as much. */
+/* The queue depth of af_packet, which is the least of the software drivers. The
+ * drivers of hardware are asked for the same depth. */
 #define QUEUE_DEPTH 512u
 
-/* Two queues' worth, what lies with the peer where mbufs travel (rings), and
- * the lcores' caches. Pools like 2^n - 1 best. */
+/* Enough for two queues, for the mbufs that are at the peer (rings pass on the
+ * mbufs themselves), and for the caches of the lcores. A pool of 2^n - 1 uses
+ * its memory best. */
 #define POOL_MBUFS 4095u
 #define POOL_CACHE 256u
 
@@ -41,7 +42,7 @@ static bool find_address(port_t *port)
     if (error) {
         return complain_step(port, "tell the address of", error);
     }
-    if (rte_is_zero_ether_addr(&port->own)) { /* a ring has none */
+    if (rte_is_zero_ether_addr(&port->own)) { /* a ring has no address */
         rte_eth_random_addr(port->own.addr_bytes);
     }
     rte_ether_format_addr(address, sizeof(address), &port->own);
@@ -49,7 +50,7 @@ static bool find_address(port_t *port)
     return true;
 }
 
-/* A datagram has to fit into one frame, and that into one mbuf. */
+/* A datagram must fit into one frame, and the frame into one mbuf. */
 static bool message_fits(const port_t *port, uint32_t size)
 {
     uint16_t mtu = RTE_ETHER_MTU;
@@ -79,7 +80,7 @@ static bool make_pool(port_t *port)
     return true;
 }
 
-/* One queue each way: the port is its lcore's alone. */
+/* One queue each way, because one lcore alone uses the port. */
 static bool set_up_queues(port_t *port)
 {
     uint16_t rx_depth = QUEUE_DEPTH;
@@ -117,7 +118,8 @@ bool port_start(port_t *port)
     return true;
 }
 
-/* One lcore enqueues and one dequeues, so neither needs an atomic exchange. */
+/* One lcore enqueues and one lcore dequeues, so neither needs an atomic
+ * exchange. */
 static struct rte_ring *make_ring(const char *name)
 {
     return rte_ring_create(name, QUEUE_DEPTH, SOCKET_ID_ANY,
@@ -171,11 +173,11 @@ bool port_is_up(const port_t *port)
            link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* When the peer leaves, memif unmaps its rings on EAL's interrupt thread, under
- * the lcore that polls them; and it leaves that thread something to look at
- * that rte_eal_cleanup() unmaps (DPDK 22.11). So the thread is parked once the
- * link is up. The rings stay, and that nobody empties them any more is for Lawn
- * to find. */
+/* In DPDK 22.11, memif has two faults when the peer leaves. It unmaps its rings
+ * on EAL's interrupt thread while the lcore still polls them. And the thread
+ * later looks at memory that rte_eal_cleanup() unmaps. So the thread is parked
+ * once the link is up. The rings then stay mapped. Lawn finds out that the peer
+ * no longer empties them. */
 void port_spare_memif(const port_t *port)
 {
     if (strcmp(port->driver, "net_memif") == 0) {
@@ -183,7 +185,8 @@ void port_spare_memif(const port_t *port)
     }
 }
 
-/* In the reverse order of creation; what was not made is not there. */
+/* Closes everything in the reverse order of creation, and skips what was not
+ * made. */
 void port_close(port_t *port)
 {
     if (!port) {
@@ -213,8 +216,8 @@ const char *port_driver(const port_t *port)
     return port->driver;
 }
 
-/* Half of the peer's receive queue: the other half is for what no window
- * holds back, ACKs and retransmissions and probes. */
+/* Half of the peer's receive queue. The other half is for ACKs, retransmissions
+ * and probes, which the window does not limit. */
 uint32_t port_window(const port_t *port)
 {
     return port->peer_window;

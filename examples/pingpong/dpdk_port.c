@@ -1,22 +1,23 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The data path, and where Lawn meets it. A DPDK program has a loop on each
- * lcore that receives a burst, works on it and transmits; poll_port() is one
- * turn of it, as a source of that lcore's engine. The order is what matters:
+ * The data path, and where it uses Lawn. A DPDK program has a loop on each
+ * lcore that receives a burst, processes it and transmits. poll_port() is one
+ * turn of this loop, as a source of the lcore's engine. The order of the steps
+ * matters:
  *
- *   1. everything that waits is received, burst after burst. On an ACK the
- *      session calls lawn_conn_on_ack(), which pauses or re-arms the
- *      retransmit timer: a few stores. No timer may expire before, or a
- *      program that was away would take ACKs that lie in its receive ring for
- *      lost;
- *   2. the session sends what it now has to send, a burst at a time;
- *   3. poll_port() returns, and the engine expires what is due by the time
- *      that it read before step 1. There is no rte_timer_manage(), and no
- *      second reading of the TSC.
+ *   1. It receives everything that has arrived, burst after burst. On an ACK
+ *      the session calls lawn_conn_on_ack(), which pauses or re-arms the
+ *      retransmit timer with a few stores. No timer may expire before this
+ *      step. Otherwise, after a stall, the program would take ACKs in its
+ *      receive ring for lost.
+ *   2. The session sends what it now has to send, a burst at a time.
+ *   3. poll_port() returns, and the engine expires the timers that are due at
+ *      the time that it read before step 1. There is no rte_timer_manage(), and
+ *      no second reading of the TSC.
  *
- * Nothing here waits. Without an mbuf, or with a transmit ring that takes no
- * more, buffer() says so, and the session tries again in the next pass.
+ * Nothing here waits. If there is no mbuf, or the transmit ring is full,
+ * buffer() returns NULL and the session tries again in the next pass.
  */
 #include "dpdk_port_internal.h"
 
@@ -24,8 +25,8 @@
 
 #include <string.h>
 
-/* What the driver does not take stays queued: a ring that is full now is not
- * in the next pass. */
+/* Frames that the driver does not take stay queued. The ring will have room in
+ * the next pass. */
 static void transmit_queued(port_t *port)
 {
     uint16_t sent = rte_eth_tx_burst(port->id, 0, port->queue, port->queued);
@@ -52,7 +53,8 @@ static void *buffer(void *arg)
     return rte_pktmbuf_mtod_offset(port->room, uint8_t *, PORT_HEADER_SIZE);
 }
 
-/* From here the mbuf is the driver's, which frees it when it has left. */
+/* The mbuf goes to the queue. When the driver takes it, the driver owns it, and
+ * frees it when the frame is sent. */
 static void send_datagram(void *arg, size_t length)
 {
     port_t *port = arg;
@@ -80,8 +82,8 @@ session_sender_t port_sender(port_t *port)
     return sender;
 }
 
-/* A port takes what anybody sends: broadcasts, other protocols, a kernel's
- * neighbour discovery. */
+/* A port receives what anybody sends: broadcasts, other protocols, the
+ * neighbour discovery of a kernel. */
 static void received(port_t *port, const struct rte_mbuf *mbuf)
 {
     const struct rte_ether_hdr *header =
@@ -96,14 +98,14 @@ static void received(port_t *port, const struct rte_mbuf *mbuf)
     }
     size_t room = mbuf->data_len - PORT_HEADER_SIZE;
     size_t length = wire_get16(frame + RTE_ETHER_HDR_LEN);
-    /* What claims more than there is will not pass as a datagram, either. */
+    /* If the frame claims more bytes than it has, the session rejects it. */
     session_receive(port->session, frame + PORT_HEADER_SIZE,
                     length < room ? length : room);
 }
 
-/* The source. A burst may be short although more waits, so only an empty one
- * is the end; and at most a ring's worth, so that a fast peer cannot keep a
- * pass from ending. */
+/* The source. A burst may be short although more frames wait, so only an empty
+ * burst is the end. A pass takes at most one ring of frames, so that a fast
+ * peer cannot keep it from ending. */
 static unsigned poll_port(void *arg)
 {
     port_t *port = arg;
@@ -130,7 +132,7 @@ bool port_attach(port_t *port, lawn_engine_t *engine, session_t *session)
     port->engine = engine;
     port->session = session;
     port_spare_memif(port);
-    /* No fd: a port has none that all drivers know of, and a DPDK program
+    /* There is no fd: no kind of fd works with all drivers, and a DPDK program
      * does not sleep. */
     if (lawn_engine_add(engine, poll_port, port, -1, &port->source) !=
         LAWN_OK) {

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What the two parts of a port share: dpdk_open.c sets it up, dpdk_port.c is
- * the data path.
+ * What the two parts of a port share. dpdk_open.c sets the port up, and
+ * dpdk_port.c is the data path.
  */
 #ifndef PINGPONG_DPDK_PORT_INTERNAL_H
 #define PINGPONG_DPDK_PORT_INTERNAL_H
@@ -15,10 +15,10 @@
 
 #define PORT_ETHER_TYPE 0x88b5u
 
-/* In front of the datagram. */
+/* Bytes in front of the datagram. */
 #define PORT_HEADER_SIZE (RTE_ETHER_HDR_LEN + 2u)
 
-/* Frames taken, and given, with one call. */
+/* Frames received or sent with one call. */
 #define PORT_BURST 32u
 
 struct port {
@@ -32,7 +32,7 @@ struct port {
     struct rte_ether_addr peer;
     struct rte_mempool *pool;
 
-    struct rte_mbuf *room; /* what buffer() has handed out */
+    struct rte_mbuf *room; /* what buffer() has returned */
     struct rte_mbuf *queue[PORT_BURST];
     uint16_t queued;
 
@@ -41,7 +41,7 @@ struct port {
     lawn_source_t *source;
 };
 
-/* No memif takes its rings away from here on. */
+/* If the port is a memif, keeps it from unmapping its rings from then on. */
 void port_spare_memif(const port_t *port);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The loop of an lcore. An engine belongs to one thread at a time: here it is
- * made on the main lcore, and is the other's from rte_eal_remote_launch() to
- * rte_eal_wait_lcore(). Programs with many lcores do the same with each, and
- * keep a connection and its timers on the lcore that receives its packets (by
- * RSS, say). No timer is ever started or stopped from another lcore, so none
- * takes a lock.
+ * The loop of an lcore. An engine belongs to one thread at a time. Here the
+ * main lcore makes it, and the other lcore owns it from rte_eal_remote_launch()
+ * to rte_eal_wait_lcore(). Programs with many lcores do the same on each of
+ * them. They keep a connection and its timers on the lcore that receives its
+ * packets, for example by RSS. No lcore starts or stops a timer of another one,
+ * so no timer needs a lock.
  */
 #include "dpdk_side.h"
 
@@ -25,9 +25,9 @@ bool side_open(side_t *side, uint64_t run)
     session_sender_t sender = port_sender(side->port);
     lawn_status_t status = session_create(&config, &sender, &side->session);
     if (status == LAWN_OK) {
-        /* The default clock is lawn_get_time(), which reads the counter that
-         * rte_rdtsc() reads, where that counter can be trusted: the ticks of
-         * both are the same, see eal_start(). */
+        /* The default clock is lawn_get_time(). If the counter can be trusted,
+         * it reads the same counter as rte_rdtsc(), and the ticks of both are
+         * the same. See check_clocks() in dpdk_eal.c. */
         status = lawn_engine_create(NULL, &side->engine);
     }
     if (status != LAWN_OK) {
@@ -54,8 +54,8 @@ int side_run(void *arg)
         return EXIT_FAILED;
     }
     lawn_time_t started = lawn_engine_now(engine);
-    /* A program that has a loop calls lawn_engine_progress() from there, where
-     * it would call rte_timer_manage(). */
+    /* A program with a loop of its own calls lawn_engine_progress() there, in
+     * the place of rte_timer_manage(). */
     while (!session_is_over(session) && !*side->interrupted &&
            lawn_engine_now(engine) < side->deadline) {
         lawn_engine_progress(engine);

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * One side of the ping-pong, client or server, on one lcore: a port, an engine
- * and a session, shared with nobody. side_run() is what DPDK calls an lcore
- * function.
+ * One side of the ping-pong, client or server, on one lcore. It has a port, an
+ * engine and a session of its own. side_run() is an lcore function, as DPDK
+ * calls it.
  */
 #ifndef PINGPONG_DPDK_SIDE_H
 #define PINGPONG_DPDK_SIDE_H
@@ -24,17 +24,17 @@ typedef struct {
     lawn_time_t elapsed;
 } side_t;
 
-/* Makes engine and session, both sides' `run` being the same. False after one
- * line on stderr. */
+/* Makes the engine and the session. Both sides must give the same `run`. On
+ * failure, returns false after one line on stderr. */
 bool side_open(side_t *side, uint64_t run);
 
-/* Runs a side_t until it is over, on the calling lcore. Returns what the
- * program is to return. */
+/* Runs a side_t on the calling lcore until its session is over. Returns the
+ * exit status of the program. */
 int side_run(void *side);
 
 void side_report(const side_t *side);
 
-/* Of a side that was not opened, too. */
+/* Closes a side. The side need not have been opened. */
 void side_close(side_t *side);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The exchange over TCP. Every wait is bounded, by EXCHANGE_LIMIT once the
- * peer is there, and what comes is checked before it is used: whoever connects
- * may be a port scanner, or a version of this program yet to be written.
+ * The exchange over TCP. Once the peer is there, every wait ends after
+ * EXCHANGE_LIMIT_SEC. All data is checked before it is used, because the peer
+ * may be a port scanner, or a later version of this program.
  */
 #include "exchange.h"
 
@@ -32,8 +32,8 @@ bool exchange_is_given_up(const exchange_t *x)
     return *x->interrupted || lawn_get_time() >= x->deadline;
 }
 
-/* Sleeps in slices, so that a signal that came just before one is not missed.
- */
+/* Sleeps in slices of 50 ms. So a signal that comes just before a slice is not
+ * missed. */
 bool exchange_wait(const exchange_t *x, short events, lawn_time_t limit)
 {
     while (!exchange_is_given_up(x)) {
@@ -73,7 +73,7 @@ struct addrinfo *exchange_resolve(const char *host, uint32_t port)
     return list;
 }
 
-/* One attempt at one address. errno tells why not. */
+/* Tries one address once. On failure, errno has the reason. */
 static bool connect_to(exchange_t *x, const struct addrinfo *address)
 {
     x->fd = socket(address->ai_family,
@@ -136,7 +136,7 @@ static bool open_client(exchange_t *x)
     return connected;
 }
 
-/* A socket for IPv6 and IPv4 at once, or for IPv4 where there is no IPv6. */
+/* Makes a socket for IPv6 and IPv4, or for IPv4 alone if there is no IPv6. */
 static int listen_on(uint16_t port)
 {
     const int on = 1;
@@ -233,9 +233,9 @@ static bool send_all(exchange_t *x, const uint8_t *data, size_t length,
     return true;
 }
 
-/* Receives `length` bytes, of which the first `known` must be those of
- * `expected`: whoever speaks another protocol is told apart at once, however
- * little it says. */
+/* Receives `length` bytes. The first `known` bytes must be those of `expected`,
+ * so a peer with another protocol is recognised at once, even if it sends
+ * little. */
 static bool receive_all(exchange_t *x, uint8_t *data, size_t length,
                         const void *expected, size_t known, lawn_time_t limit)
 {
@@ -329,7 +329,7 @@ uint64_t exchange_nonce(void)
     return nonce;
 }
 
-/* Both sides send before they judge, so that both can say what differs. */
+/* Each side sends before it compares, so both sides can say what differs. */
 bool exchange_swap(exchange_t *x, const exchange_side_t *own,
                    exchange_side_t *peer_p)
 {

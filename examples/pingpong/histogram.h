@@ -1,9 +1,10 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A log-linear histogram of 64-bit values: exact below 64, then 64 buckets to
- * the octave, so a percentile is never off by more than 1.6 %. Recording costs
- * an increment and allocates nothing, which is what a progress loop can pay.
+ * A log-linear histogram of 64-bit values. It is exact below 64 and has 64
+ * buckets per octave above, so a percentile is never off by more than 1.6 %. To
+ * record a value costs an increment and no allocation, so a progress loop can
+ * afford it.
  */
 #ifndef PINGPONG_HISTOGRAM_H
 #define PINGPONG_HISTOGRAM_H
@@ -29,7 +30,7 @@ static inline unsigned histogram_index(uint64_t value)
     return shift * HISTOGRAM_LINEAR + (unsigned)(value >> shift);
 }
 
-/* The largest value that falls into a bucket. */
+/* The largest value that a bucket counts. */
 static inline uint64_t histogram_bound(unsigned index)
 {
     if (index < 2 * HISTOGRAM_LINEAR) {
@@ -52,8 +53,8 @@ static inline void histogram_record(histogram_t *histogram, uint64_t value)
     ++histogram->buckets[histogram_index(value)];
 }
 
-/* The least value that `share` (0 to 1) of all values do not exceed, up to the
- * width of its bucket; 0 when empty. */
+/* The least value that `share` (0 to 1) of all values do not exceed, rounded up
+ * within its bucket. Returns 0 if the histogram is empty. */
 static inline uint64_t histogram_quantile(const histogram_t *histogram,
                                           double share)
 {

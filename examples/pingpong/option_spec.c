@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Values on the command line. A number counts only if all of it is one and it
- * is in its range.
+ * Values on the command line. A number is valid only if the whole text is a
+ * number and it is in its range.
  */
 #include "option_spec.h"
 
@@ -51,8 +51,8 @@ static bool parse_integer(const option_spec_t *spec, const char *text,
     return true;
 }
 
-/* A decimal number, without the names and the hexadecimal that strtod takes.
- * Returns where it ends; NULL: there is none. */
+/* Reads a decimal number. Names and hexadecimal numbers, which strtod accepts,
+ * are not valid. Returns the end of the number, or NULL if there is none. */
 static const char *parse_decimal(const char *text, double *value_p)
 {
     size_t length = strspn(text, "0123456789.");

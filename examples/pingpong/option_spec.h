@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * One option: its kind, its range and its place in options_t. The table of
- * them in options.c is what the command line is read by, and the help.
+ * One option: its kind, its range and its place in options_t. options.c has a
+ * table of all options, and reads the command line and prints the help by it.
  */
 #ifndef PINGPONG_OPTION_SPEC_H
 #define PINGPONG_OPTION_SPEC_H
@@ -26,7 +26,7 @@ typedef enum {
 typedef struct {
     const char *name;
     char letter;
-    unsigned of; /* options_of_t, any of them; 0: all */
+    unsigned of; /* a set of options_of_t; 0: all programs */
     option_kind_t kind;
     size_t offset; /* in options_t */
     double min;    /* durations: nanoseconds */
@@ -34,8 +34,8 @@ typedef struct {
     const char *help;
 } option_spec_t;
 
-/* Puts the value `text` of an option into `options`; false after one line on
- * stderr. */
+/* Puts the value `text` of an option into `options`. On failure, returns false
+ * after one line on stderr. */
 bool option_parse(const option_spec_t *spec, const char *text,
                   options_t *options);
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The options of all ping-pongs in one table; a program takes those of its
- * transport, and shows no others.
+ * The options of all ping-pongs, in one table. A program accepts and shows only
+ * the common options and those of its transport.
  */
 #include "option_spec.h"
 
@@ -111,7 +111,7 @@ static void set_defaults(options_t *options)
     lawn_conn_params_t *timers = &options->timers;
     lawn_conn_params_init(timers);
     timers->rto_initial = lawn_time_from_msec(20);
-    timers->rto_min = 0; /* 0 until all is read: not given */
+    timers->rto_min = 0; /* 0: not given; see finish() */
     timers->rto_max = 0;
     timers->peer_timeout = lawn_time_from_sec(10);
     timers->keepalive_idle = lawn_time_from_sec(2);
@@ -120,7 +120,7 @@ static void set_defaults(options_t *options)
     timers->keepalive_jitter = lawn_time_from_msec(500);
 }
 
-/* What no single option can tell. */
+/* Checks and sets what depends on several options. */
 static bool finish(options_t *options)
 {
     lawn_conn_params_t *timers = &options->timers;
@@ -163,7 +163,7 @@ static bool finish(options_t *options)
     return true;
 }
 
-/* The options as getopt_long() wants them. */
+/* Writes the options in the form that getopt_long() takes. */
 static void describe(options_of_t of, struct option *names, char *letters)
 {
     size_t used = 0;

@@ -1,7 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The command line of the ping-pongs, and the one way in which they complain.
+ * The command line of the ping-pongs, and the function that prints their error
+ * messages.
  */
 #ifndef PINGPONG_OPTIONS_H
 #define PINGPONG_OPTIONS_H
@@ -18,7 +19,7 @@ enum {
     EXIT_TIMEOUT = 5   /* --timeout */
 };
 
-/* Whose options: those of all ping-pongs, and of one transport each. */
+/* To which programs an option belongs: all ping-pongs, or one transport. */
 typedef enum {
     OPTIONS_OF_ALL = 0,
     OPTIONS_OF_VERBS = 1,
@@ -45,19 +46,19 @@ typedef struct {
     double drop; /* share, 0 <= drop < 1 */
     lawn_time_t wait;
     lawn_time_t timeout; /* 0: none */
-    lawn_time_t idle;    /* of the client, connected, before it sends */
+    lawn_time_t idle;    /* how long a connected client waits to send */
     lawn_conn_params_t timers;
 } options_t;
 
 typedef enum { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_BAD } options_result_t;
 
-/* Reads the command line of the program of transport `of`. OPTIONS_HELP: it was
- * asked for and is printed; OPTIONS_BAD: one line has been printed on stderr.
- */
+/* Reads the command line of the program of transport `of`. OPTIONS_HELP: the
+ * user asked for help, and it is printed. OPTIONS_BAD: the command line is bad,
+ * and one line has been printed on stderr. */
 options_result_t options_parse(int argc, char **argv, options_of_t of,
                                options_t *options);
 
-/* One line on stderr, behind the name of the program. */
+/* Prints the name of the program and one line on stderr. */
 extern const char *program_name;
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What messages contain: bytes that follow from the connection, the number of
- * the message and its direction, so that the receiver can tell by the payload
- * alone whether the message it delivers is the one that is due. The same mixer
- * is the generator that decides which sends are dropped.
+ * The payload of messages. Its bytes follow from the connection, the number of
+ * the message and its direction. So the receiver can tell by the payload alone
+ * whether the message that it delivers is the expected one. The same generator
+ * also decides which sends are dropped.
  */
 #ifndef PINGPONG_PATTERN_H
 #define PINGPONG_PATTERN_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SplitMix64: the state is a counter, the output its finaliser. */
+/* SplitMix64: the state is a counter, and the output is its finaliser. */
 static inline uint64_t pattern_next(uint64_t *state)
 {
     uint64_t mixed = *state += 0x9e3779b97f4a7c15u;

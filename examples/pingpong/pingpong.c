@@ -1,19 +1,20 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A ping-pong whose losses, stalls and dead peers are found by Lawn's timers,
- * over the transport that it is linked with. This file only wires the parts
- * together:
+ * A ping-pong that finds losses, stalls and dead peers by Lawn's timers. It
+ * runs over the transport that it is linked with. This file only connects the
+ * parts:
  *
  *     options -> transport (device, queues) -> exchange (the peer's address)
  *             -> engine -> session (connections) -> progress until it is over
  *
- * The loop at the heart of it is one call, lawn_engine_progress(): it reads
- * the clock, polls the transport, and expires timers. A program that has a
- * loop already calls lawn_engine_progress() from there. With --events, a pass
- * that found nothing to do is followed by a sleep, until something comes or a
- * timer is due. A wake-up that finds nothing to do is counted: there should be
- * none, or the sleeper is a poller in disguise.
+ * The main loop is one call, lawn_engine_progress(). It reads the clock, polls
+ * the transport and expires timers. A program that already has a loop makes
+ * this call there.
+ *
+ * With --events, the program sleeps after a pass that found nothing to do. It
+ * sleeps until a datagram arrives or a timer is due. It counts the wake-ups
+ * that find nothing to do, and there should be none.
  */
 #include "exchange.h"
 #include "options.h"
@@ -34,7 +35,7 @@ typedef struct {
     transport_t *transport;
     lawn_engine_t *engine;
     session_t *session;
-    bool is_awakened; /* by what, the next pass will tell */
+    bool is_awakened; /* the next pass finds out by what */
     summary_sleep_t slept;
     summary_sleep_t slept_idle;
 } program_t;
@@ -42,8 +43,8 @@ typedef struct {
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t wake_fd = -1;
 
-/* The write is for a signal that comes between the last look at `interrupted`
- * and the sleep, which it would not end otherwise. */
+/* The write is for a signal between the last check of `interrupted` and the
+ * sleep. Without the write, this signal would not end the sleep. */
 static void on_signal(int number)
 {
     const uint64_t one = 1;
@@ -51,19 +52,19 @@ static void on_signal(int number)
     interrupted = number;
     if (wake_fd >= 0) {
         ssize_t written = write(wake_fd, &one, sizeof(one));
-        (void)written; /* where it fails, the fd is readable already */
+        (void)written; /* if it fails, the fd is readable already */
     }
     errno = error;
 }
 
-/* A source, for its fd. */
+/* A source that exists for its fd. */
 static unsigned poll_signals(void *arg)
 {
     (void)arg;
     return interrupted != 0;
 }
 
-/* Without SA_RESTART: a signal ends the exchange's waits, too. */
+/* SA_RESTART is not set, so a signal also ends the waits of the exchange. */
 static void catch_signals(void)
 {
     struct sigaction action;
@@ -73,8 +74,9 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Swaps addresses with the peer. The number of the run is made of both sides'
- * random numbers, so that no datagram of an earlier run, of either, fits. */
+/* Swaps addresses with the peer. The number of the run is made of the random
+ * numbers of both sides, so no datagram of an earlier run of either side has
+ * the same number. */
 static bool meet_peer(program_t *p, uint64_t *run_p)
 {
     exchange_t exchange = {
@@ -137,9 +139,9 @@ static double cpu_sec(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* What is there to be sent is sent first. A source that wakes nobody is polled;
- * one that does has been asked to before the engine looks, so that what comes
- * in between is not missed. */
+/* Does not sleep while there is something to send, or if the transport cannot
+ * wake a sleeper. The transport is armed before the engine looks for work, so
+ * nothing that arrives in between is missed. */
 static void sleep_until_needed(program_t *p)
 {
     lawn_time_t now = lawn_engine_now(p->engine);
@@ -151,7 +153,7 @@ static void sleep_until_needed(program_t *p)
     p->is_awakened = lawn_engine_wait(p->engine, p->deadline - now) == LAWN_OK;
 }
 
-/* One pass, and then sleep if it found nothing to do. */
+/* Runs one pass, and sleeps if it found nothing to do. */
 static void progress_or_sleep(program_t *p)
 {
     bool is_idle = lawn_engine_progress(p->engine) == 0;
@@ -165,7 +167,8 @@ static void progress_or_sleep(program_t *p)
     }
 }
 
-/* Figures since the session was started at `started`, having used `cpu`. */
+/* Notes the figures since the session started. `started` and `cpu` are the time
+ * and the processor time at that start. */
 static void note_sleep(const program_t *p, lawn_time_t started, double cpu,
                        summary_sleep_t *slept)
 {
@@ -232,7 +235,7 @@ int main(int argc, char **argv)
     static program_t program;
     program_t *p = &program;
     program_name = transport_program;
-    /* By line also into a pipe: who waits for a line must see it. */
+    /* Flush each line, also into a pipe: a reader may wait for a line. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     switch (options_parse(argc, argv, transport_options, &p->options)) {
     case OPTIONS_HELP:

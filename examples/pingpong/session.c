@@ -1,9 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The life of a session, from the connections' opening to the last FIN_ACK. It
- * ends when both sides know that all was delivered, or when no connection is
- * left alive.
+ * The life of a session, from the opening of its connections to the last
+ * FIN_ACK. A session ends when both sides know that all messages were
+ * delivered, or when no connection is alive.
  */
 #include "session_internal.h"
 
@@ -61,7 +61,8 @@ void session_close_connection(connection_t *c)
     }
 }
 
-/* The silence after a FIN is over: no lost FIN_ACK is left to be repaired. */
+/* The silence after a FIN was long enough: the client no longer needs a
+ * FIN_ACK. */
 static void linger_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     (void)now;
@@ -76,7 +77,7 @@ lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
     s->engine = engine;
     s->state = SESSION_RUNNING;
     lawn_timer_init(&s->linger, linger_expired);
-    lawn_timer_init(&s->idle, NULL); /* it has run: that says it all */
+    lawn_timer_init(&s->idle, NULL); /* only whether it runs matters */
     for (uint32_t i = 0; i < s->config.connections; ++i) {
         lawn_status_t status = open_connection(s, &s->connections[i]);
         if (status != LAWN_OK) {
@@ -118,9 +119,10 @@ void session_destroy(session_t *s)
     free(s);
 }
 
-/* Nothing is left to be sent or received: the connections' timers are stopped
- * by now, and the control connection's take over. The client's make sure of
- * FIN, the server's find out if none will come. */
+/* Nothing is left to be sent or received, and the timers of the connections are
+ * stopped. The timers of the control connection now take over. The client's
+ * timers repeat the FIN until it is answered. The server's timers find out if
+ * no FIN will come. */
 static void begin_to_close(session_t *s)
 {
     if (open_connection(s, s->control) != LAWN_OK) {
@@ -159,8 +161,8 @@ void session_connection_died(session_t *s, connection_t *c, unsigned reason)
     c->state = CONNECTION_DEAD;
     c->want = 0;
     if (c == s->control) {
-        /* The peer went away without FIN or FIN_ACK. All is delivered, so
-         * that harms nobody. */
+        /* The peer left without FIN or FIN_ACK. All messages are delivered, so
+         * this does no harm. */
         session_end(s);
         return;
     }

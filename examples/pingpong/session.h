@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The protocol, apart from any transport: many logical connections over one
- * pair of queues, each a ping-pong of window 1 with a lawn_conn for its time.
+ * The protocol, without a transport. It has many logical connections over one
+ * pair of queues. Each connection is a ping-pong of window 1, with a lawn_conn
+ * for its timers.
  *
  *     client                                    server
  *       DATA 1 -------------------------------->  deliver 1
@@ -14,18 +15,19 @@
  *       FIN ----------------------------------->  (when all is acknowledged)
  *       over  <-------------------------- FIN_ACK  over after some silence
  *
- * How Lawn is embedded, in the order in which a transport meets it:
- *   - the transport drains its completion queue from a source of the engine
- *     and hands each datagram to session_receive(). All that waits is read
- *     before any timer expires, so an ACK that is there stops its timer. Then
- *     it calls session_flush(), which sends;
- *   - time is read once per pass, by the engine. Everything here takes it from
- *     lawn_engine_now(), a load;
- *   - an ACK costs one lawn_conn_on_ack(), a first transmission one
- *     lawn_conn_on_send(): a few stores each, whatever the number of
- *     connections, so nothing has to be batched or swept.
+ * How Lawn is embedded:
+ *   - The transport drains its completion queue in a source of the engine, and
+ *     passes each datagram to session_receive(). All datagrams that have
+ *     arrived are read before a timer expires, so an ACK that is there stops
+ *     its timer. Then the transport calls session_flush(), which sends.
+ *   - The engine reads the clock once per pass. The session takes the time from
+ *     lawn_engine_now(), which is a load.
+ *   - An ACK costs one lawn_conn_on_ack(), and a first transmission costs one
+ *     lawn_conn_on_send(). Each is a few stores, for any number of connections.
+ *     So the session need not batch these calls or sweep its connections.
  *
- * Nothing is allocated after session_create(). Threads: the engine's.
+ * Nothing is allocated after session_create(). Threads: only the engine's
+ * thread may call these functions.
  */
 #ifndef PINGPONG_SESSION_H
 #define PINGPONG_SESSION_H
@@ -40,14 +42,15 @@ typedef struct session session_t;
 
 /* How a transport sends. */
 typedef struct {
-    /* Room for one datagram, or NULL while the send queue is full. Without a
-     * send() in between it may return the same room again. */
+    /* Returns room for one datagram, or NULL while the send queue is full. If
+     * there was no send() since the last call, it may return the same room. */
     void *(*buffer)(void *arg);
     /* Sends the first `length` bytes of what buffer() returned last. */
     void (*send)(void *arg, size_t length);
     void *arg;
-    /* Delivers everything once and in order, or fails as a whole: nothing is
-     * acknowledged or retransmitted, and only keepalive timers run. */
+    /* The transport delivers everything once and in order, or fails as a whole.
+     * The session then acknowledges and retransmits nothing, and only keepalive
+     * timers run. */
     bool reliable;
 } session_sender_t;
 
@@ -57,13 +60,13 @@ typedef struct {
     uint32_t connections; /* 1 to SESSION_MAX_CONNECTIONS */
     uint32_t iters;       /* messages per connection and direction, from 1 */
     uint32_t size;        /* bytes of payload */
-    /* Most messages of the client's that are unacknowledged at a time, over
-     * all connections; 0: no limit. Keep it below the peer's receive queue. */
+    /* How many messages of the client may be unacknowledged at a time, over all
+     * connections; 0: no limit. Keep it below the peer's receive queue. */
     uint32_t window;
-    /* For as long, the connections are there and the client sends nothing of
-     * its own accord but probes. */
+    /* For this time after the start, the connections are open and the client
+     * sends nothing but probes and answers. */
     lawn_time_t idle;
-    uint64_t run; /* both sides' common number for this run */
+    uint64_t run; /* the number of this run, the same on both sides */
     double drop;  /* share of own sends lost on purpose, 0 <= drop < 1 */
     uint64_t seed;
     lawn_time_t linger; /* silence after which a server is over */
@@ -78,13 +81,13 @@ typedef struct {
     uint64_t expected;
     uint64_t dropped; /* own sends lost on purpose */
     uint64_t retransmissions;
-    uint64_t spurious; /* retransmissions of what had arrived */
+    uint64_t spurious; /* retransmissions of messages that had arrived */
     uint64_t duplicates;
     uint64_t malformed;
     uint64_t foreign;
     uint64_t probes_sent;
     uint64_t probes_answered;
-    /* Delivery violated: each of these must be 0. */
+    /* Violations of delivery. Each of these must be 0. */
     uint64_t gaps;
     uint64_t repeats;
     uint64_t corrupt;
@@ -95,47 +98,51 @@ typedef struct {
     uint32_t dead;
     uint32_t dead_by[4]; /* by lawn_conn_reason_t; 0: the transport failed */
     histogram_t rtt;
-    histogram_t lateness; /* of timers fired, behind their deadline */
+    histogram_t lateness; /* of timers fired, after their deadline */
     histogram_t silence;  /* of dead connections, since the last datagram */
 } session_stats_t;
 
-/* Makes a session of idle connections. The transport and the configuration are
- * copied. INVALID_PARAM, NO_MEMORY. */
+/* Makes a session of idle connections. `config` and `sender` are copied.
+ * Returns INVALID_PARAM or NO_MEMORY on failure. */
 lawn_status_t session_create(const session_config_t *config,
                              const session_sender_t *sender,
                              session_t **session_p);
 
-/* Opens all connections on `engine`, which must outlive the session, and lets
- * the client send. Once. INVALID_PARAM for timers that lawn_conn_open()
- * refuses. */
+/* Opens all connections on `engine`, and lets the client send. The engine must
+ * outlive the session. May be called once: after that, it returns BUSY. Returns
+ * INVALID_PARAM for timers that lawn_conn_open() refuses. */
 lawn_status_t session_start(session_t *session, lawn_engine_t *engine);
 
-/* Stops all timers. NULL does nothing. */
+/* Stops all timers and frees the session. NULL does nothing. */
 void session_destroy(session_t *session);
 
-/* A datagram has come. Anything may be in it. */
+/* Call it for each datagram that has arrived, whatever its content is. */
 void session_receive(session_t *session, const void *datagram, size_t length);
 
-/* The transport has dropped a datagram that is not the peer's. */
+/* Call it when the transport has dropped a datagram that is not from the
+ * peer. */
 void session_count_foreign(session_t *session);
 
-/* Sends what there is to send, some of it at a time. To be called in every
- * pass, when all that has come was received. */
+/* Sends what is ready to be sent, up to a fixed number of datagrams. Call it in
+ * every pass, after session_receive() for all datagrams that have arrived. */
 void session_flush(session_t *session);
 
-/* Another session_flush() would send more at once: no time to sleep. */
+/* Whether another session_flush() would send more at once. If so, do not
+ * sleep. */
 bool session_can_send(const session_t *session);
 
-/* The transport has failed for good: every connection still open is dead. */
+/* Call it when the transport has failed for good. Every connection that is
+ * still open is then dead. */
 void session_fail(session_t *session);
 
-/* Nothing more will happen. */
+/* Whether the session is over: it sends nothing more. */
 bool session_is_over(const session_t *session);
 
-/* All was delivered here, and the peer has acknowledged all of ours. */
+/* Whether all messages were delivered here, and the peer has acknowledged all
+ * of ours. */
 bool session_is_complete(const session_t *session);
 
-/* A message was lost, repeated or altered, or a timer fired early. */
+/* Whether a message was lost, repeated or altered, or a timer fired early. */
 bool session_is_violated(const session_t *session);
 
 const session_config_t *session_config(const session_t *session);

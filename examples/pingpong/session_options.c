@@ -3,8 +3,8 @@
  */
 #include "session_options.h"
 
-/* A server is over when the client has been silent for longer than it takes a
- * few retransmissions to come. */
+/* A server is over when the client has been silent for longer than a few
+ * retransmissions take. */
 static lawn_time_t longest_linger(const options_t *options)
 {
     lawn_time_t linger = 10 * options->timers.rto_initial;
@@ -26,7 +26,7 @@ session_config_t session_options(const options_t *options, bool is_client,
         .idle = options->idle,
         .run = run,
         .drop = options->drop,
-        /* The two sides are to lose different datagrams. */
+        /* The two sides must drop different datagrams. */
         .seed = is_client ? options->seed : ~options->seed,
         .linger = longest_linger(options),
         .timers = options->timers,

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The receiving half of a session. It does what any transport on top of Lawn
- * does: believe nothing that is not valid, and tell lawn_conn that the peer
- * lives and what it has acknowledged.
+ * The receiving half of a session. Like any transport on top of Lawn, it
+ * ignores what is not valid, and tells lawn_conn that the peer lives and what
+ * the peer has acknowledged.
  */
 #include "session_internal.h"
 
 #include "pattern.h"
 
-/* Whether a datagram of the peer's makes sense here. */
+/* Whether a datagram of the peer is possible in the present state. */
 static bool is_plausible(const session_t *s, const wire_header_t *header)
 {
     if (header->connection > s->config.connections) {
@@ -50,8 +50,8 @@ static bool take_ack(session_t *s, connection_t *c, const wire_header_t *header,
     if (header->ack != c->sent || c->sent == 0) {
         return false;
     }
-    /* The echo says which attempt this answers, so a retransmission may be
-     * measured too, and Karn's rule is kept. */
+    /* The echo says which attempt this ACK answers. So a retransmission may
+     * also be measured without breaking Karn's rule. */
     lawn_time_t rtt = 0;
     unsigned later = (unsigned)c->attempt - header->echo;
     if ((header->flags & WIRE_FLAG_PROMPT) && later < ATTEMPTS_KEPT) {
@@ -82,8 +82,8 @@ static bool payload_is(const session_t *s, const connection_t *c,
         pattern_seed(connection_id(s, c), seq, !s->config.is_client));
 }
 
-/* The application's side: it knows which message is due by its own count and
- * looks at nothing but the payload. */
+/* The application's part. It knows the expected message by its own count, and
+ * looks only at the payload. */
 static void deliver(session_t *s, connection_t *c, const uint8_t *payload)
 {
     uint32_t due = ++c->delivered;
@@ -98,9 +98,10 @@ static void deliver(session_t *s, connection_t *c, const uint8_t *payload)
     }
 }
 
-/* True if the sender is to be told what has been delivered. The echo is of the
- * attempt that asked first: what comes while the answer waits to be sent has
- * not caused it, and to measure from there would be to measure too little. */
+/* Returns true if this side owes the sender an ACK. The echo names the attempt
+ * that arrived first. An attempt that arrives while the answer waits to be sent
+ * did not cause the answer, and a round trip measured from it would be too
+ * short. */
 static bool take_data(session_t *s, connection_t *c,
                       const wire_header_t *header, const uint8_t *payload)
 {
@@ -172,7 +173,7 @@ static void receive_control(session_t *s, const wire_header_t *header)
             lawn_timer_start(lawn_engine_lawn(s->engine), &s->linger, now,
                              s->config.linger);
         }
-        /* Stands for every ACK that was lost on the way. */
+        /* A complete FIN replaces every ACK that was lost on the way. */
         if ((header->flags & WIRE_FLAG_COMPLETE) &&
             s->stats.delivered == s->stats.expected) {
             s->finished = s->config.connections;

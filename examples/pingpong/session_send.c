@@ -1,20 +1,21 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The sending half of a session. What is to be sent is first a flag on its
- * connection, in one of two lists, and becomes a datagram in session_flush(),
- * after all that has come was read: a program that answers each datagram as it
- * takes it spends the pass sending, with a time that grows old, and has yet to
- * read the ACKs behind. Nothing waits for room, either. The first transmission
- * of a message is held back by the window too; ACKs, probes and
- * retransmissions are not.
+ * The sending half of a session. To send something, the session sets a flag on
+ * its connection, which is then in one of two lists. session_flush() makes the
+ * datagram, after all datagrams that have arrived were read. A program that
+ * answers each datagram at once would spend the pass sending, with a time that
+ * grows old, while ACKs behind it are still unread.
+ *
+ * Nothing blocks while the send queue is full. The window also holds back the
+ * first transmission of a message, but not ACKs, probes and retransmissions.
  */
 #include "session_internal.h"
 
 #include "pattern.h"
 
-/* Sends per flush, and so per pass: the time of the pass is that of its sends,
- * and must not be much older than they are. */
+/* How many sends a flush, and so a pass, may make. The sends of a pass count
+ * from the time of the pass, which must not be much older than they are. */
 #define FLUSH_BUDGET 64u
 
 static void push_urgent(session_t *s, connection_t *c)
@@ -38,8 +39,8 @@ static void push_fresh(session_t *s, connection_t *c)
     }
 }
 
-/* Loss on purpose takes the place of the wire: all state changes as if the
- * datagram had left. */
+/* A datagram that is dropped on purpose is lost as on the wire: all state
+ * changes as if it had been sent. */
 static bool is_dropped(session_t *s)
 {
     double draw = (double)(pattern_next(&s->random) >> 11) * 0x1p-53;
@@ -71,7 +72,7 @@ static bool transmit(session_t *s, connection_t *c, wire_type_t type,
         .echo = c->echo,
         .length = seq ? s->config.size : 0,
     };
-    /* Every datagram acknowledges, so a pure ACK is no longer wanted. */
+    /* Every datagram acknowledges, so a pure ACK is no longer needed. */
     c->prompt = false;
     c->want &= (uint8_t)~WANT_ACK;
     if (s->config.drop > 0 && is_dropped(s)) {
@@ -84,8 +85,8 @@ static bool transmit(session_t *s, connection_t *c, wire_type_t type,
     return true;
 }
 
-/* What on_send() is for: the first transmission of something that wants an
- * ACK. The retransmit timer runs from here. */
+/* Call it for the first transmission of a message that needs an ACK. Here the
+ * session calls lawn_conn_on_send(), and the retransmit timer starts. */
 static void start_waiting(session_t *s, connection_t *c)
 {
     lawn_time_t now = lawn_engine_now(s->engine);
@@ -141,7 +142,7 @@ static bool transmit_fin(session_t *s, connection_t *c)
     return true;
 }
 
-/* Sends the first of the datagrams that are wanted of `c`. */
+/* Sends the first of the datagrams that `c` waits to send. */
 static bool transmit_wanted(session_t *s, connection_t *c)
 {
     unsigned want = c->want & (0u - c->want);

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What Lawn calls when a timer of a connection has expired, and the check that
- * none expires early. The check keeps a reckoning of its own, from the times
- * at which things were sent and received, and asks the library only for the
- * RTO: a timer library that fires early must not be its own witness.
+ * The callbacks that Lawn calls when a timer of a connection has expired. They
+ * also check that no timer expires early. The check computes the deadlines
+ * itself, from the times of sending and receiving, and takes only the RTO from
+ * the library. It must not rely on the library that it checks.
  */
 #include "session_internal.h"
 
@@ -22,9 +22,10 @@ static void check_due(session_t *s, lawn_time_t due, lawn_time_t now)
     }
 }
 
-/* Retransmissions within one pass, which has one time, and those of one
- * message within the RTO after a stall. A timer facility that makes up for
- * lost time would send a burst here; there should be one retransmission. */
+/* Counts the retransmissions within one pass, which has one time, and those of
+ * one message within the RTO after a stall. After a stall there should be one
+ * retransmission. A timer library that makes up for lost time would cause a
+ * burst. */
 static void note_burst(session_t *s, connection_t *c, lawn_time_t now)
 {
     if (now != s->burst_pass) {
@@ -59,7 +60,8 @@ static void note_burst(session_t *s, connection_t *c, lawn_time_t now)
     }
 }
 
-/* The timer runs again by now, with the RTO that lawn_conn_rto() tells. */
+/* The timer is already running again, with the RTO that lawn_conn_rto()
+ * returns. */
 static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 {
     connection_t *c = (connection_t *)conn;
@@ -77,7 +79,7 @@ static void probe(lawn_conn_t *conn, lawn_time_t now, unsigned count)
     connection_t *c = (connection_t *)conn;
     session_t *s = session_of(c);
     if (count == 1) {
-        /* Idle with this connection's share of the jitter. */
+        /* conn->idle includes this connection's share of the jitter. */
         c->probe_due = c->heard + conn->idle;
         s->stats.early += conn->idle < s->config.timers.keepalive_idle;
     }
@@ -86,7 +88,7 @@ static void probe(lawn_conn_t *conn, lawn_time_t now, unsigned count)
     session_request(s, c, WANT_PROBE);
 }
 
-/* No timer of the connection runs any more. */
+/* At this point no timer of the connection runs. */
 static void dead(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
 {
     connection_t *c = (connection_t *)conn;

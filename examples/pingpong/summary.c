@@ -1,7 +1,7 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The summary, from the counters of the session and those of the engine.
+ * Prints the summary from the counters of the session and of the engine.
  */
 #include "summary.h"
 
@@ -61,7 +61,7 @@ static void print_deaths(const session_stats_t *stats,
     count("dead by peer timeout", stats->dead_by[LAWN_CONN_PEER_TIMEOUT]);
     count("dead by retry exceeded", stats->dead_by[LAWN_CONN_RETRY_EXCEEDED]);
     count("dead by transport", stats->dead_by[0]);
-    /* Counted from the last datagram that the connection received. */
+    /* These times count from the last datagram that the connection received. */
     seconds("death found min", stats->silence.min);
     seconds("death found median", histogram_quantile(&stats->silence, 0.5));
     seconds("death found max", stats->silence.max);

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What a run prints at its end: one `name   value` to the line, under names
- * that stay, since scripts read them too.
+ * What a run prints at its end: one `name   value` per line. The names do not
+ * change, because scripts read them.
  */
 #ifndef PINGPONG_SUMMARY_H
 #define PINGPONG_SUMMARY_H
 
 #include "session.h"
 
-/* What a program that sleeps has to show for it, over some time. */
+/* How a program has slept, over some time. */
 typedef struct {
     uint64_t sleeps;
     uint64_t spurious; /* wake-ups that found nothing to do */
@@ -22,8 +22,8 @@ typedef struct {
     const session_t *session;
     const lawn_engine_t *engine;
     lawn_time_t elapsed;
-    const summary_sleep_t *slept;      /* NULL: has not tried to */
-    const summary_sleep_t *slept_idle; /* until messages flowed; or NULL */
+    const summary_sleep_t *slept;      /* NULL: the program does not sleep */
+    const summary_sleep_t *slept_idle; /* before messages flowed; or NULL */
 } summary_t;
 
 /* Prints to stdout. */

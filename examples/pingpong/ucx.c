@@ -2,9 +2,9 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * The data path: how Lawn and a UCP worker share one loop. Both are made to be
- * polled. ucp_worker_progress() is a source of the engine, so one
- * lawn_engine_progress() does what a UCX program's loop does, and expires the
- * timers when everything that has come was taken:
+ * polled. ucp_worker_progress() is called by a source of the engine. So one
+ * lawn_engine_progress() does what the loop of a UCX program does, and expires
+ * the timers after everything that has arrived was taken:
  *
  *     lawn_engine_progress()
  *         progress()
@@ -13,27 +13,29 @@
  *             session_flush() -> ucp_am_send_nbx()
  *         timers -> retransmit, probe, dead
  *
- * UCX delivers every active message once, unless its endpoint fails; yet the
- * retransmit timers run. They are what a UCX program lacks: the time limit of
- * a request. An endpoint whose peer was stopped, or is behind a dead switch,
- * may hold requests for ever without a word (RC with the default seven retries
- * on SoftRoCE, shared memory, TCP for as long as the peer's kernel answers).
- * The peer timeout counts from the oldest unanswered message, keepalive from
- * the last one received, so lawn_conn finds the peer dead within its own bound
- * whatever UCX does, and sooner only when UCX knows sooner. A retransmission
- * that was not needed is a duplicate, which the receiver drops. And --drop
- * makes the link lossy for real.
+ * UCX delivers every active message once, unless its endpoint fails. The
+ * retransmit timers run nevertheless, because they give a UCX program a time
+ * limit for requests. If the peer was stopped or is behind a dead switch, an
+ * endpoint may hold requests for ever and report nothing. Examples are RC with
+ * the default seven retries on SoftRoCE, shared memory, and TCP as long as the
+ * peer's kernel answers.
  *
- * With --events the program sleeps on the worker's descriptor and the next
- * deadline at once: transport_arm() is ucp_worker_arm().
+ * The peer timeout counts from the oldest unanswered message, and keepalive
+ * from the last message received. So lawn_conn finds a dead peer within its own
+ * bound, whatever UCX does, or earlier if UCX reports the failure earlier. A
+ * retransmission that was not needed is a duplicate, which the receiver drops.
+ * --drop makes the link really lossy.
+ *
+ * With --events, the program sleeps on both the worker's descriptor and the
+ * next deadline. transport_arm() calls ucp_worker_arm().
  */
 #include "ucx_internal.h"
 
-/* Most events of the worker taken in one pass, so that a fast peer cannot keep
- * it from ending. */
+/* How many events of the worker a pass takes at most. So a fast peer cannot
+ * keep the pass from ending. */
 #define EVENTS_PER_PASS 8192u
 
-/* Once, and not for a peer that left when all was done. */
+/* Complains once, and not if the peer left after everything was done. */
 static void fail(transport_t *u, const char *what, ucs_status_t status)
 {
     if (!u->failed && !(u->session && session_is_complete(u->session))) {
@@ -42,7 +44,7 @@ static void fail(transport_t *u, const char *what, ucs_status_t status)
     u->failed = true;
 }
 
-/* Called by UCX from within ucp_worker_progress(), or a send. */
+/* UCX calls it inside ucp_worker_progress() or a send. */
 void ucx_endpoint_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     (void)ep;
@@ -55,7 +57,8 @@ static void free_slot(send_slot_t *slot)
     slot->transport->free_slots = slot;
 }
 
-/* Sends that fail do so since their endpoint did, or was closed. */
+/* The status is ignored: a send fails only if its endpoint has failed or was
+ * closed. */
 static void sent(void *request, ucs_status_t status, void *arg)
 {
     (void)status;
@@ -72,8 +75,8 @@ static void *buffer(void *arg)
     return u->free_slots->datagram;
 }
 
-/* Eager, whatever its size: a rendezvous would have the receiver fetch what
- * may be sent again by then. */
+/* Sends eagerly, whatever the size is. In a rendezvous, the receiver fetches
+ * the data later, and by then the message may have been sent again. */
 static void send_datagram(void *arg, size_t length)
 {
     transport_t *u = arg;
@@ -107,9 +110,9 @@ session_sender_t transport_sender(transport_t *u)
     return transport;
 }
 
-/* The data is UCX's again when this returns, so nothing keeps a pointer into
- * it. A rendezvous, which no peer of ours begins, has no data here: to return
- * is to refuse it. */
+/* When this returns, the data belongs to UCX again, so nothing keeps a pointer
+ * to it. A rendezvous, which our peer never begins, has no data here. Returning
+ * refuses it. */
 ucs_status_t ucx_received(void *arg, const void *header, size_t header_length,
                           void *data, size_t length,
                           const ucp_am_recv_param_t *param)
@@ -163,9 +166,10 @@ bool transport_attach(transport_t *u, lawn_engine_t *engine, session_t *session)
     return true;
 }
 
-/* The descriptor says that something came only to a worker that was armed
- * since it last found nothing. One that still has something is busy; so is one
- * whose shared memory waits for room, of which nobody would tell it. */
+/* The descriptor reports an arrival only if the worker was armed since it last
+ * found nothing. A worker that still has something to do returns busy. So does
+ * a worker whose shared memory waits for room, because nobody would wake it
+ * when there is room. */
 bool transport_arm(transport_t *u)
 {
     return ucp_worker_arm(u->worker) == UCS_OK;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the UCX transport share: ucx_open.c sets up a UCP worker
- * and its endpoint, ucx.c is the data path.
+ * What the parts of the UCX transport share. ucx_open.c sets up a UCP worker
+ * and its endpoint, and ucx.c is the data path.
  */
 #ifndef PINGPONG_UCX_INTERNAL_H
 #define PINGPONG_UCX_INTERNAL_H
@@ -14,8 +14,8 @@
 /* The active message that carries a datagram. */
 #define UCX_AM_ID 1u
 
-/* One datagram to be sent. It is UCX's from the send to its completion, which
- * is told of the slot alone, so the slot knows whose it is. */
+/* One datagram to be sent. It belongs to UCX from the send to the completion.
+ * The completion gets only the slot, so the slot points to its transport. */
 typedef struct send_slot {
     struct send_slot *next_free;
     transport_t *transport;
@@ -38,7 +38,7 @@ struct transport {
 
     lawn_engine_t *engine;
     lawn_source_t *source;
-    session_t *session; /* NULL before it is there, and after */
+    session_t *session; /* NULL before it exists, and afterwards */
     bool failed;
 };
 
@@ -47,7 +47,8 @@ static inline send_slot_t *ucx_slot(const transport_t *u, uint32_t index)
     return (send_slot_t *)(void *)(u->slots + index * u->slot_stride);
 }
 
-/* UCX's callbacks: a datagram has come; the endpoint is lost. */
+/* Callbacks that UCX calls when a datagram has arrived, and when the endpoint
+ * is lost. */
 ucs_status_t ucx_received(void *arg, const void *header, size_t header_length,
                           void *data, size_t length,
                           const ucp_am_recv_param_t *param);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Setting up: context, worker, send buffers, and the endpoint to the peer's
- * worker. Devices and transports are chosen by UCX's own variables (UCX_TLS,
+ * Sets up the context, the worker, the send buffers, and the endpoint to the
+ * peer's worker. UCX's own variables choose devices and transports (UCX_TLS,
  * UCX_NET_DEVICES, UCX_IB_GID_INDEX, ...).
  */
 #include "ucx_internal.h"
@@ -18,10 +18,10 @@
 #define SLOTS_LEAST 32u
 #define SLOTS_MEMORY ((size_t)64 << 20)
 
-/* In front of the worker's address in the exchange. */
+/* Bytes in front of the worker's address in the exchange. */
 #define LENGTH_SIZE 2u
 
-/* Events that a closed endpoint may need to let go of its transports. */
+/* How many events a closed endpoint may need to release its transports. */
 #define EVENTS_TO_CLOSE 10000u
 
 static bool complain_status(const char *what, ucs_status_t status)
@@ -36,17 +36,20 @@ static const char *variable(const char *name)
     return value ? value : "any";
 }
 
-/* Other defaults than UCX's. The user's variables go before them. */
+/* Sets defaults that differ from UCX's. The user's variables take
+ * precedence. */
 static void set_defaults(void)
 {
-    /* UCX probes its endpoints in rounds of 20 s, and wakes a sleeping worker
-     * for each round. Here lawn_conn probes, when it is due. */
+    /* UCX probes its endpoints every 20 s, and wakes a sleeping worker each
+     * time. Here lawn_conn probes the peer instead. */
     setenv("UCX_KEEPALIVE_INTERVAL", "inf", 0);
-    /* Endpoints that are to tell of their failure, as ours are, may use shared
-     * memory only if it is told to say that it can. */
+    /* Our endpoints must report failures. UCX lets such endpoints use shared
+     * memory only with this variable, by which shared memory claims that it can
+     * do so. */
     setenv("UCX_MM_ERROR_HANDLING", "y", 0);
-    /* What fails is told by a status, and by us in one line. This variable UCX
-     * has read by now, when its libraries were loaded. */
+    /* A call that fails returns a status, and this program prints one line. UCX
+     * has read this variable when its libraries were loaded, so setenv() is too
+     * late. */
     if (!getenv("UCX_LOG_LEVEL")) {
         ucs_global_opts_set_value("LOG_LEVEL", "fatal");
     }
@@ -155,8 +158,8 @@ transport_t *transport_open(const options_t *options)
     return u;
 }
 
-/* By force: to close in peace is to wait for the peer, who may be dead. What
- * is not sent by now was not needed. */
+/* Closes by force. A normal close would wait for the peer, which may be dead.
+ * Messages that are not sent yet are not needed. */
 static void close_endpoint(transport_t *u)
 {
     const ucp_request_param_t param = {
@@ -177,8 +180,9 @@ static void close_endpoint(transport_t *u)
     }
 }
 
-/* In the reverse order of creation; what was not made is not there. The
- * buffers go last: UCX completes what it still holds. */
+/* Closes everything in the reverse order of creation, and skips what was not
+ * made. The buffers are freed last, because UCX still completes the sends that
+ * it holds. */
 void transport_close(transport_t *u)
 {
     if (!u) {
@@ -219,8 +223,8 @@ const char *transport_name(const transport_t *u)
     return u->name;
 }
 
-/* As many as there are buffers here, and so at the peer, which has the same
- * --size: more would only queue in UCX and grow old there. */
+/* The number of buffers here. The peer has as many, because it has the same
+ * --size. More messages would only wait in UCX. */
 uint32_t transport_window(const transport_t *u)
 {
     return u->slot_count;

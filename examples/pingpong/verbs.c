@@ -1,17 +1,16 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The data path, and where Lawn meets it. The engine calls verbs_progress()
- * once per pass, by a source of verbs_sources.c, before it expires timers, and
- * twice after a stall. It drains the completion queue: a process that slept for
- * seconds finds all the ACKs that came meanwhile, and each stops its timer,
- * before any timer may conclude that they did not come. Taking a fixed number
- * of completions per pass would not do.
+ * The data path, and where it uses Lawn. A source in verbs_sources.c calls
+ * verbs_progress() before the engine expires timers: once per pass, and twice
+ * after a stall. verbs_progress() drains the completion queue. After a stall of
+ * seconds, the process finds all the ACKs that came meanwhile. Each of them
+ * stops its timer before the timer can expire. A small fixed number of
+ * completions per pass would not be enough.
  *
- * Then the session sends. Sends never wait: when the send queue
- * is full, buffer() says so, and the session tries again in the next pass.
- * Only one send in a quarter of the queue is signaled, and its completion
- * frees all before it.
+ * Then the session sends. Sends never wait. If the send queue is full, buffer()
+ * returns NULL, and the session tries again in the next pass. One send per
+ * quarter of the queue is signaled. Its completion frees all sends before it.
  */
 #include "verbs_internal.h"
 
@@ -20,9 +19,9 @@
 
 #define RECOVERY_PERIOD_MS 100
 
-/* The queue pair is in error. UD needs no peer to come back, and has lost no
- * more than datagrams, which the retransmit timers repair; RC has lost its
- * connection. */
+/* The queue pair is in error. A UD queue pair can recover without its peer, and
+ * has lost only datagrams, which the retransmit timers repair. An RC queue pair
+ * has lost its connection. */
 void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why)
 {
     if (v->broken || v->failed) {
@@ -36,7 +35,8 @@ void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why)
     } else {
         v->failed = true;
     }
-    /* Once per outage, and not for a peer that left when all was done. */
+    /* Complain once per outage, and not if the peer left after everything was
+     * done. */
     if (!v->complained && !session_is_complete(v->session)) {
         v->complained = true;
         complain("%s failed: %s%s", what, why,
@@ -124,8 +124,8 @@ static void completed(transport_t *v, const struct ibv_wc *wc)
     }
 }
 
-/* At most one queue's worth of completions, so that a
- * fast peer cannot keep a pass from ending. */
+/* Takes about one queue of completions at most, so that a fast peer cannot keep
+ * a pass from ending. */
 unsigned verbs_progress(transport_t *v)
 {
     struct ibv_wc wc[BATCH];
@@ -146,8 +146,8 @@ unsigned verbs_progress(transport_t *v)
     return total;
 }
 
-/* Brings a UD queue pair back from its error. Completions of its former life
- * are thrown away first: their slots are posted anew. */
+/* Brings a UD queue pair back from its error. Completions from before the reset
+ * are dropped first, because their slots are posted again. */
 void verbs_recover(lawn_timer_t *timer, lawn_time_t now)
 {
     transport_t *v = lawn_container_of(timer, transport_t, recovery);

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The connection manager's side of --cm: its event channel, waited for while
- * the two sides meet, and polled afterwards.
+ * The connection manager's part of --cm: its event channel. The program waits
+ * for the channel while the two sides meet, and polls it afterwards.
  *
- * In RC the kernel says goodbye for a process that dies: DISCONNECTED comes on
- * the channel, whose fd is a source of the engine. A host that dies says
- * nothing, nor does a process that hangs. Keepalive finds those.
+ * In RC, the kernel disconnects for a process that dies: the event DISCONNECTED
+ * comes on the channel, whose fd is a source of the engine. If a host dies or a
+ * process hangs, there is no event. Keepalive finds these.
  */
 #include "verbs_cm.h"
 
@@ -26,15 +26,15 @@ void verbs_cm_acknowledge(verbs_cm_t *cm)
 
 void verbs_cm_drop_id(verbs_cm_t *cm)
 {
-    verbs_cm_acknowledge(cm); /* to destroy an id waits for that */
+    verbs_cm_acknowledge(cm); /* rdma_destroy_id() waits for this */
     if (cm->id) {
         rdma_destroy_id(cm->id);
         cm->id = NULL;
     }
 }
 
-/* Waits for the next event; it is valid until the next call. errno tells why
- * there is none. */
+/* Waits for the next event, which is valid until the next call. On failure,
+ * errno has the reason. */
 static bool next_event(verbs_cm_t *cm)
 {
     verbs_cm_acknowledge(cm);
@@ -57,7 +57,7 @@ bool verbs_cm_expect(verbs_cm_t *cm, int called, enum rdma_cm_event_type wanted)
     if (cm->event->event == wanted) {
         return true;
     }
-    /* Where the network has answered, the status is a negative errno. */
+    /* If the status is negative, it is a negative errno. */
     errno = cm->event->status < 0 ? -cm->event->status : ECONNREFUSED;
     return false;
 }
@@ -85,7 +85,7 @@ void verbs_cm_close(transport_t *v)
     if (!cm) {
         return;
     }
-    verbs_cm_drop_id(cm); /* the goodbye */
+    verbs_cm_drop_id(cm); /* disconnects */
     if (cm->channel) {
         rdma_destroy_event_channel(cm->channel);
     }
@@ -97,8 +97,8 @@ int verbs_cm_fd(const transport_t *v)
     return v->cm->channel->fd;
 }
 
-/* Whatever came before a goodbye is read before it is believed: a peer that
- * has all it wanted leaves right behind its last words. */
+/* Reads everything that came before the disconnect first: a peer that has
+ * finished disconnects right after its last message. */
 static void connection_lost(transport_t *v, const char *why)
 {
     verbs_progress(v);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What the two files of --cm share: verbs_meet.c brings the two sides together,
+ * What the two files of --cm share. verbs_meet.c connects the two sides.
  * verbs_cm.c waits for the connection manager's events and takes them.
  */
 #ifndef PINGPONG_VERBS_CM_H
@@ -20,16 +20,17 @@ struct verbs_cm {
     lawn_time_t limit;           /* of the waits */
     uint64_t nonce;
     uint64_t peer_nonce;
-    bool is_absent; /* nobody has answered yet: worth another try */
+    bool is_absent; /* nobody has answered yet: try again */
 };
 
-/* Acknowledges the latest event, which nothing may use afterwards. */
+/* Acknowledges the latest event. It must not be used afterwards. */
 void verbs_cm_acknowledge(verbs_cm_t *cm);
 
 void verbs_cm_drop_id(verbs_cm_t *cm);
 
-/* Waits for that event, as the answer to a call that returned `called`. If not,
- * errno tells why, and cm->event what came instead, if anything. */
+/* Waits for the event `wanted`, which answers a call that returned `called`. If
+ * it does not come, returns false. Then errno has the reason, and cm->event is
+ * the event that came instead, if any. */
 bool verbs_cm_expect(verbs_cm_t *cm, int called,
                      enum rdma_cm_event_type wanted);
 

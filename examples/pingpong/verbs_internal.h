@@ -1,10 +1,12 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the verbs transport share: verbs_open.c sets up,
- * verbs_qp.c moves the queue pair through its states, verbs.c is the data
- * path, verbs_sources.c what the engine polls and sleeps on. verbs_cm.h has the
- * parts of --cm.
+ * What the parts of the verbs transport share:
+ *   - verbs_open.c sets it up;
+ *   - verbs_qp.c moves the queue pair through its states;
+ *   - verbs.c is the data path;
+ *   - verbs_sources.c has the sources that the engine polls and sleeps on;
+ *   - verbs_cm.h has what the parts of --cm share.
  */
 #ifndef PINGPONG_VERBS_INTERNAL_H
 #define PINGPONG_VERBS_INTERNAL_H
@@ -13,17 +15,17 @@
 
 #include <infiniband/verbs.h>
 
-/* In front of every datagram that a UD queue pair receives. */
+/* Bytes in front of every datagram that a UD queue pair receives. */
 #define GRH_SIZE 40u
 
-/* Both sides' key, without which a UD queue pair takes nothing. */
+/* The key of both sides. A UD queue pair receives nothing without it. */
 #define VERBS_UD_QKEY 0x4c61776eu
 
-/* Completions taken, and receives posted, with one call. */
+/* Completions taken, or receives posted, with one call. */
 #define BATCH 32u
 
-/* Tells the completions of sends from those of receives: the opcode is not
- * valid in one that failed. The rest of a send's wr_id counts sends. */
+/* Tells a completion of a send from that of a receive, because the opcode of a
+ * failed completion is not valid. The rest of a send's wr_id counts sends. */
 #define SEND_BIT ((uint64_t)1 << 63)
 
 typedef struct verbs_cm verbs_cm_t;
@@ -60,7 +62,7 @@ struct transport {
     uint64_t sends_posted;
     uint64_t sends_completed;
 
-    uint32_t returned; /* receive slots to be posted again */
+    uint32_t returned; /* receive slots to post again */
     struct ibv_recv_wr recv_wr[BATCH];
     struct ibv_sge recv_sge[BATCH];
 
@@ -72,8 +74,8 @@ struct transport {
     bool is_armed; /* the CQ's next completion makes the channel readable */
     lawn_time_t events_due;
     lawn_time_t cm_due;
-    lawn_timer_t recovery; /* UD: of a queue pair in error */
-    bool broken;           /* in error, and perhaps to be recovered */
+    lawn_timer_t recovery; /* UD: repairs a queue pair in error */
+    bool broken;           /* in error, and may be recovered */
     bool complained;
     bool failed;
 };
@@ -88,39 +90,40 @@ static inline uint8_t *send_slot(const transport_t *v, uint64_t slot)
     return v->memory + v->recv_depth * v->recv_stride + slot * v->send_stride;
 }
 
-/* Opens the device that v->device and its fellows name, and makes all queues.
- */
+/* Opens the device, port and GID that `v` names, and makes all queues. */
 bool verbs_open_queues(transport_t *v);
 
-/* The lower half of poll_cq(): takes what has completed, then sends. */
+/* The second half of poll_cq(): takes completions, then sends. */
 unsigned verbs_progress(transport_t *v);
 
-/* The queue pair is in error. */
+/* Call it when the queue pair is in error. */
 void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why);
 
-/* A timer's: brings a UD queue pair back from its error. */
+/* The callback of a timer: brings a UD queue pair back from its error. */
 void verbs_recover(lawn_timer_t *timer, lawn_time_t now);
 
-/* Meeting by rdma_cm. Without librdmacm, open complains and the others have
- * nothing to do. `cm` may be NULL where a transport_t is closed half open. */
+/* Meeting by rdma_cm. Without librdmacm, open prints an error and the other
+ * functions do nothing. `cm` may be NULL if a transport_t is closed half
+ * open. */
 bool verbs_cm_open(transport_t *v);
 void verbs_cm_close(transport_t *v);
 /* Finds the GID index of the address that the connection manager has chosen. */
 bool verbs_cm_find_gid(transport_t *v);
-/* Readable when verbs_cm_poll() has something to do: it takes the channel's
- * events and returns how many. */
+/* The fd is readable when verbs_cm_poll() has something to do. That function
+ * takes the channel's events and returns how many it took. */
 int verbs_cm_fd(const transport_t *v);
 unsigned verbs_cm_poll(transport_t *v);
 
-/* Moves the queue pair on; errno tells why it failed. */
+/* These functions change the state of the queue pair. On failure, errno has the
+ * reason. */
 bool verbs_qp_init(transport_t *v);
 bool verbs_qp_reset(transport_t *v);
 bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer);
-/* The same for RC with attributes that rdma_cm has filled in, state included,
- * and in which the constants of verbs_qp.c replace its own. */
+/* The same for RC, with attributes that rdma_cm has filled in, including the
+ * state. The constants of verbs_qp.c replace those of rdma_cm. */
 bool verbs_qp_follow(transport_t *v, struct ibv_qp_attr *attr, int mask);
 
-/* Hands a receive slot back; it is posted with the rest of its batch. */
+/* Returns a receive slot. It is posted with the rest of its batch. */
 void verbs_return_slot(transport_t *v, uint64_t slot);
 bool verbs_post_returned(transport_t *v);
 bool verbs_post_all(transport_t *v);

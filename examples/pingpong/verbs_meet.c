@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Meeting the peer by rdma_cm: HOST is an address that an RDMA device answers
- * for, and device, port, GID and path follow from it.
+ * Meeting the peer by rdma_cm. HOST is an address of an RDMA device. The
+ * device, port, GID and path follow from it.
  *
  *     client                                   server
  *       rdma_resolve_addr, _route                rdma_listen
@@ -12,14 +12,15 @@
  *       queue pair to RTR, RTS
  *       rdma_establish  --------------------->   ESTABLISHED
  *
- * What the TCP exchange would tell travels as private data, 56 bytes of it, and
- * a server that was told otherwise answers with a rejection that carries its
- * own, so that both sides can say what differs. UD has no connection: request
- * and response only bring queue pair and GID to each other.
+ * The 56 bytes of private data carry what the TCP exchange would carry: a
+ * "half" from each side. A server with other options answers with a rejection
+ * that carries its own half, so both sides can say what differs. UD has no
+ * connection: request and response only tell each side the other's queue pair
+ * and GID.
  *
- * The queue pair is the transport's, made by libibverbs alone and moved through
- * its states here. rdma_create_qp() would do both, but would tie it to one
- * attempt to connect, and hide the timeouts.
+ * The queue pair belongs to the transport. libibverbs alone makes it, and this
+ * file changes its states. rdma_create_qp() would do both, but it would bind
+ * the queue pair to one attempt to connect, and hide the timeouts.
  */
 #include "verbs_cm.h"
 
@@ -40,7 +41,7 @@ static const uint8_t magic[MAGIC_SIZE] = {'L', 'A', 'W', 'N',
                                           'C', 'M', '0', '1'};
 
 #define RESOLVE_MS 2000
-/* "Nobody listens there", as RC and UD have it. */
+/* The codes of RC and UD for "nobody listens there". */
 #define REJECTED_NO_LISTENER 8
 #define SIDR_NO_LISTENER 1
 
@@ -58,8 +59,8 @@ static bool make_id(const transport_t *v, struct rdma_cm_id **id_p)
                           v->is_ud ? RDMA_PS_UDP : RDMA_PS_TCP) == 0;
 }
 
-/* Our half: what the peer must know of us. Before the queues are made, it says
- * what we were told. */
+/* Encodes our half: what the peer must know of us. Before the queues are made,
+ * it has only our options and our nonce. */
 static void encode(const transport_t *v, uint8_t *half)
 {
     memset(half, 0, HALF_SIZE);
@@ -73,7 +74,7 @@ static void encode(const transport_t *v, uint8_t *half)
     }
 }
 
-/* The peer's half, if that is what the latest event has brought. */
+/* Copies the peer's half, if the latest event has one. */
 static bool find_half(const transport_t *v, uint8_t *half)
 {
     const struct rdma_cm_event *event = v->cm->event;
@@ -88,7 +89,8 @@ static bool find_half(const transport_t *v, uint8_t *half)
     return true;
 }
 
-/* False, after one line, if it is not there or does not agree with ours. */
+/* Takes the peer's half. Returns false after one line on stderr if there is
+ * none, or if its options do not agree with ours. */
 static bool take_half(transport_t *v, uint8_t *half)
 {
     if (!find_half(v, half)) {
@@ -99,7 +101,8 @@ static bool take_half(transport_t *v, uint8_t *half)
     return exchange_agrees(v->options, half + 8);
 }
 
-/* Device and port that the address has led to, and all that is made there. */
+/* Opens the device and port that the address belongs to, and makes all
+ * queues. */
 static bool open_queues(transport_t *v)
 {
     if (v->context) {
@@ -110,8 +113,8 @@ static bool open_queues(transport_t *v)
     return verbs_open_queues(v);
 }
 
-/* The versions of RoCE have GIDs of the same bytes: take that of RoCE v2, as
- * the connection manager does. */
+/* GIDs of RoCE v1 and v2 may have the same bytes. Like the connection manager,
+ * this takes the one of RoCE v2. */
 bool verbs_cm_find_gid(transport_t *v)
 {
     const union ibv_gid *wanted = &v->cm->id->route.addr.addr.ibaddr.sgid;
@@ -138,13 +141,13 @@ static bool follow(transport_t *v, enum ibv_qp_state state)
            verbs_qp_follow(v, &attr, mask);
 }
 
-/* Connects the queue pair to that of the peer's half. UD takes what the
- * exchange would have brought. */
+/* Connects the queue pair to the one in the peer's half. For UD, it builds the
+ * address that the TCP exchange would have brought. */
 static bool connect_queues(transport_t *v, const uint8_t *half)
 {
     if (v->is_ud) {
         uint8_t address[EXCHANGE_ADDRESS_SIZE];
-        transport_address(v, address); /* LID and MTU are as ours */
+        transport_address(v, address); /* LID and MTU are the same as ours */
         memcpy(address, half + 32, 4);
         memcpy(address + 8, half + 36, 4);
         memcpy(address + 16, half + 40, 16);
@@ -173,8 +176,9 @@ static struct rdma_conn_param our_param(const transport_t *v,
     return param;
 }
 
-/* True when the peer has accepted, with its half; else cm->is_absent if it was
- * not there, or one line has been printed. */
+/* Returns true if the peer has accepted, and `half` is then its half.
+ * Otherwise, either cm->is_absent says that the peer was not there, or one line
+ * has been printed. */
 static bool request(transport_t *v, uint8_t *half)
 {
     verbs_cm_t *cm = v->cm;
@@ -199,7 +203,7 @@ static bool request(transport_t *v, uint8_t *half)
     return false;
 }
 
-/* One attempt at one address, as request(). */
+/* Tries one address once. Returns the same as request(). */
 static bool try_address(transport_t *v, struct sockaddr *address)
 {
     verbs_cm_t *cm = v->cm;
@@ -261,7 +265,7 @@ static bool await_request(transport_t *v)
     if (!make_id(v, &cm->listener) ||
         rdma_bind_addr(cm->listener, (struct sockaddr *)&any) != 0 ||
         rdma_listen(cm->listener, 1) != 0) {
-        /* EADDRNOTAVAIL is what rdma_cm calls a port that is taken. */
+        /* rdma_cm returns EADDRNOTAVAIL if the port is in use. */
         complain("cannot listen on port %u of rdma_cm: %s",
                  (unsigned)v->options->port,
                  strerror(errno == EADDRNOTAVAIL ? EADDRINUSE : errno));
@@ -275,7 +279,7 @@ static bool await_request(transport_t *v)
     if (!verbs_cm_expect(cm, 0, RDMA_CM_EVENT_CONNECT_REQUEST)) {
         return failed(cm, "cannot await a client");
     }
-    cm->id = cm->event->id; /* a new one, with the listener's channel */
+    cm->id = cm->event->id; /* a new id, on the listener's channel */
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Stands for verbs_cm.c and verbs_meet.c where there is no librdmacm: --cm is
- * refused, so nothing else here is ever called, and transport_meet() is not
+ * Replaces verbs_cm.c and verbs_meet.c if there is no librdmacm. --cm is
+ * refused, so the other functions are never called. transport_meet() is not
  * defined.
  */
 #include "verbs_internal.h"

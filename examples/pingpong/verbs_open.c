@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Setting up: device, port and GID, memory, queues, and the peer's address.
- * Each thing that can be missing or wrong is told in one line.
+ * Sets up the device, port and GID, the memory, the queues, and the peer's
+ * address. If something is missing or wrong, one line on stderr says what it
+ * is.
  */
 #include "verbs_internal.h"
 
@@ -43,7 +44,8 @@ static void complain_no_device(struct ibv_device **list, const char *wanted)
     complain("no RDMA device %s; there are: %s", wanted, names);
 }
 
-/* The device that was asked for, or the first with an active port. */
+/* Opens the device that the user named, or the first one with an active
+ * port. */
 static bool open_device(transport_t *v)
 {
     int count = 0;
@@ -113,7 +115,7 @@ static bool plan_memory(transport_t *v, const struct ibv_device_attr *device)
                  (unsigned)(mtu - WIRE_HEADER_SIZE));
         return false;
     }
-    /* A UD queue pair takes any sender's datagram, up to the MTU. */
+    /* A UD queue pair receives datagrams of any sender, up to the MTU. */
     size_t receive = v->is_ud ? GRH_SIZE + (size_t)mtu : message;
     v->recv_stride = (receive + 63) & ~(size_t)63;
     v->send_stride = (message + 63) & ~(size_t)63;
@@ -149,7 +151,7 @@ static bool make_memory(transport_t *v)
     return true;
 }
 
-/* Whoever finds the channel empty shall not wait at it. */
+/* The channel is non-blocking: reading an empty channel must not wait. */
 static bool make_channel(transport_t *v)
 {
     v->channel = ibv_create_comp_channel(v->context);
@@ -203,7 +205,7 @@ static bool make_queues(transport_t *v)
         complain("cannot create a queue pair: %s", strerror(errno));
         return false;
     }
-    /* Receives are posted before the peer knows of us. */
+    /* Receives are posted before the peer knows our address. */
     if (!verbs_qp_init(v) || !verbs_post_all(v)) {
         complain("cannot set up the queue pair: %s", strerror(errno));
         return false;
@@ -217,8 +219,8 @@ bool verbs_open_queues(transport_t *v)
            make_queues(v);
 }
 
-/* With --cm, it is the connection manager that finds the device, when the two
- * sides meet. */
+/* With --cm, the connection manager finds the device when the two sides
+ * meet. */
 transport_t *transport_open(const options_t *options)
 {
     transport_t *v = calloc(1, sizeof(*v));
@@ -242,7 +244,8 @@ transport_t *transport_open(const options_t *options)
     return v;
 }
 
-/* In the reverse order of creation; what was not made is not there. */
+/* Closes everything in the reverse order of creation, and skips what was not
+ * made. */
 void transport_close(transport_t *v)
 {
     if (!v) {
@@ -297,8 +300,8 @@ const char *transport_name(const transport_t *v)
     return v->name;
 }
 
-/* Half of the peer's receive queue: the other half is for what no window
- * holds back, ACKs and retransmissions and probes. */
+/* Half of the peer's receive queue. The other half is for ACKs, retransmissions
+ * and probes, which the window does not limit. */
 uint32_t transport_window(const transport_t *v)
 {
     return v->peer_window;
@@ -333,7 +336,7 @@ bool transport_connect(transport_t *v, const uint8_t *peer)
     memset(&attr, 0, sizeof(attr));
     attr.dlid = wire_get16(peer + 12);
     attr.port_num = (uint8_t)v->ib_port;
-    attr.is_global = 1; /* RoCE knows nothing else */
+    attr.is_global = 1; /* RoCE has only global addresses */
     memcpy(attr.grh.dgid.raw, peer + 16, sizeof(attr.grh.dgid.raw));
     attr.grh.sgid_index = (uint8_t)v->gid_index;
     attr.grh.hop_limit = 64;

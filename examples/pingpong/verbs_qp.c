@@ -1,21 +1,21 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The states of the queue pair, and its receive queue. RESET, INIT, RTR, RTS
- * as the specification has them; a UD queue pair needs no peer for that, and
- * so can be brought back alone after an error.
+ * The states of the queue pair, and its receive queue. The states are RESET,
+ * INIT, RTR and RTS, as in the specification. A UD queue pair changes them
+ * without its peer, so this side alone can bring it back after an error.
  */
 #include "verbs_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The timeouts of the hardware's own reliability, in RC. A peer that does not
- * answer is given up after 7 x 4.096 us x 2^14 = 0.47 s, but only when there
- * is something to send: an idle queue pair, or one that only receives, notices
- * nothing, ever. Hence Lawn's keepalive. A peer that is slow to post receives
- * is waited for without limit; if it is more than slow, its probes go
- * unanswered, and that is Lawn's to find, too. */
+/* The timeouts of the hardware's own reliability, in RC. The hardware gives up
+ * a peer that does not answer after 7 x 4.096 us x 2^14 = 0.47 s, but only if
+ * there is something to send. A queue pair that is idle or only receives never
+ * notices a dead peer, so Lawn's keepalive is needed. The hardware waits
+ * without limit for a peer that is slow to post receives (RNR). If this peer
+ * hangs, it does not answer probes, and Lawn finds it dead, too. */
 #define RC_TIMEOUT 14
 #define RC_RETRIES 6
 #define RC_RNR_RETRIES 7    /* no limit */
@@ -52,7 +52,8 @@ bool verbs_qp_reset(transport_t *v)
     return modify(v, &attr, IBV_QP_STATE);
 }
 
-/* INIT to RTR to RTS. `peer` is for RC; a UD send names its address handle. */
+/* Moves from INIT to RTR to RTS. `peer` is for RC only: a UD send names its
+ * address handle. */
 bool verbs_qp_connect(transport_t *v, const struct ibv_ah_attr *peer)
 {
     struct ibv_qp_attr attr;
@@ -118,7 +119,7 @@ void verbs_return_slot(transport_t *v, uint64_t slot)
     ++v->returned;
 }
 
-/* One call, and so one doorbell, for the batch. */
+/* Posts the batch with one call, and so with one doorbell. */
 bool verbs_post_returned(transport_t *v)
 {
     if (v->returned == 0) {

@@ -1,21 +1,23 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What the engine polls, and what it sleeps on. Three sources, each with the
- * fd that wakes for it: the completion queue, the device's asynchronous events,
- * and, with --cm, the connection manager's.
+ * What the engine polls, and what it sleeps on. There are three sources, each
+ * with the fd that wakes a sleeper for it: the completion queue, the
+ * asynchronous events of the device, and with --cm the events of the connection
+ * manager.
  *
- * A polling program needs none of the fds, and asks the kernel about the two
- * kinds of events only now and then. One that sleeps (--events) goes round in
- * three steps, since the device tells of a completion only once it was asked
- * to, and says nothing of those that came before:
+ * A polling program needs none of these fds, and asks the kernel for the two
+ * kinds of events only every EVENT_PERIOD_MS. A program that sleeps (--events)
+ * repeats three steps. It needs them because the device reports a completion
+ * only after a request for notification, and reports none that came before the
+ * request:
  *
  *     a pass finds nothing   ->  transport_arm() asks for notification: false
  *     another pass: nothing  ->  transport_arm(): true, now sleep
  *     a completion           ->  the channel is readable: wake, and pass
  *
- * The second pass is what closes the race. It is an ordinary one, with a time
- * of its own, so that what it finds is handled like all else.
+ * The second pass closes the race. It is an ordinary pass, with a time of its
+ * own, so completions that it finds are handled like all others.
  */
 #include "verbs_internal.h"
 
@@ -23,8 +25,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* How often the kernel is asked for events while polling: it takes a system
- * call, and none of them is news that milliseconds matter for. */
+/* How often a polling program asks the kernel for events. Each check takes a
+ * system call, and no event is so urgent that milliseconds matter. */
 #define EVENT_PERIOD_MS 10
 
 static void device_lost(transport_t *v, const char *what)
@@ -33,8 +35,8 @@ static void device_lost(transport_t *v, const char *what)
     complain("%s: %s", what, strerror(errno));
 }
 
-/* Takes the event that a request for notification was promised. All that are
- * taken must be acknowledged, or the queue can never be destroyed. */
+/* Takes the event that a request for notification has caused. All events taken
+ * must be acknowledged, or the queue can never be destroyed. */
 static void take_notification(transport_t *v)
 {
     struct ibv_cq *cq;
@@ -52,8 +54,9 @@ static void take_notification(transport_t *v)
     }
 }
 
-/* The notification first: a completion that comes behind it is polled anyway,
- * and the event of one that comes behind the poll is still to be taken. */
+/* Takes the notification first. A completion that comes after it is still
+ * polled, and the event of a completion that comes after the poll is still
+ * there. */
 static unsigned poll_cq(void *arg)
 {
     transport_t *v = arg;
@@ -63,7 +66,7 @@ static unsigned poll_cq(void *arg)
     return verbs_progress(v);
 }
 
-/* Goes by the engine's time, and so reads no clock. */
+/* Uses the engine's time, so it does not read the clock. */
 static bool is_due(const transport_t *v, lawn_time_t *due)
 {
     lawn_time_t now = lawn_engine_now(v->engine);
@@ -93,7 +96,7 @@ static unsigned poll_events(void *arg)
         }
         ibv_ack_async_event(&event);
     }
-    /* Else an fd that stays readable would keep a sleeper awake. */
+    /* Otherwise the fd stays readable and would keep a sleeper awake. */
     if (errno != EAGAIN && errno != EINTR) {
         device_lost(v, "asynchronous events");
     }
@@ -129,7 +132,7 @@ bool transport_attach(transport_t *v, lawn_engine_t *engine, session_t *session)
 
 bool transport_arm(transport_t *v)
 {
-    /* If one of these wakes the sleeper, it is to be looked at at once. */
+    /* If one of these events wakes the sleeper, it must be handled at once. */
     v->events_due = 0;
     v->cm_due = 0;
     if (v->is_armed || !v->channel || v->failed) {

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The datagram: one header of fixed layout and byte order, and the payload of
- * a DATA datagram behind it. Decoding believes nothing: length, magic, type,
- * reserved bits and a CRC32C over all of it are checked before a field is
- * used, since a UD queue pair takes what anybody sends, and a link may flip
- * bits below a checksum that the device does not verify.
+ * The datagram: one header of fixed layout and byte order, followed by the
+ * payload of a DATA datagram. The decoder checks the length, magic, type,
+ * reserved bits and a CRC32C over the whole datagram before it uses a field. A
+ * UD queue pair receives what anybody sends, and a link may flip bits although
+ * there is a checksum, if the device does not verify it.
  *
  *      0  magic        4  version, type, flags, 0       8  run (64 bits)
  *     16  connection  20  seq                          24  ack
@@ -24,20 +24,20 @@
 #define WIRE_VERSION 1u
 
 typedef enum {
-    WIRE_DATA = 1,        /* a message; acknowledges too */
-    WIRE_ACK = 2,         /* acknowledges, where no message can */
+    WIRE_DATA = 1,        /* a message; it also acknowledges */
+    WIRE_ACK = 2,         /* acknowledges if no message can */
     WIRE_PROBE = 3,       /* are you there? */
     WIRE_PROBE_REPLY = 4, /* yes */
     WIRE_FIN = 5,         /* the client has no more to do */
     WIRE_FIN_ACK = 6
 } wire_type_t;
 
-/* The sender of this datagram is the client. Tells a datagram of the peer's
- * from one of our own that came back. */
+/* The sender of this datagram is the client. The flag tells a datagram of the
+ * peer from one of our own that came back. */
 #define WIRE_FLAG_CLIENT 0x01u
-/* Sent at once for the attempt that `echo` names, so the time between the two
- * is a round trip. A retransmission that happens to carry the ACK is none: it
- * waited for a timer. */
+/* Sent at once to answer the attempt that `echo` names, so the time between the
+ * two is a round trip. A retransmission that carries the ACK is no such answer,
+ * because it waited for a timer. */
 #define WIRE_FLAG_PROMPT 0x02u
 /* In a FIN: every message was delivered and acknowledged. */
 #define WIRE_FLAG_COMPLETE 0x04u
@@ -48,7 +48,7 @@ typedef struct {
     unsigned flags;
     uint64_t run;        /* this run of this pair of programs */
     uint32_t connection; /* the logical one */
-    uint32_t seq;        /* of a DATA's message, from 1; else 0 */
+    uint32_t seq;        /* of the message in a DATA, from 1; else 0 */
     uint32_t ack;        /* the latest message delivered; 0: none */
     uint16_t attempt;    /* of this DATA: 0, then 1 for each retransmission */
     uint16_t echo;       /* the attempt in which message `ack` arrived last */
@@ -88,8 +88,8 @@ static inline uint64_t wire_get64(const uint8_t *from)
     return (uint64_t)wire_get32(from) << 32 | wire_get32(from + 4);
 }
 
-/* CRC32C, four bits at a time: a table of 64 bytes stays in the cache beside
- * the program's own data. `crc` is 0 or the result for what came before. */
+/* CRC32C, four bits at a time: its table of 64 bytes stays in the cache beside
+ * the program's own data. `crc` is 0, or the result for the bytes before. */
 static inline uint32_t wire_crc32c(uint32_t crc, const uint8_t *data,
                                    size_t length)
 {
@@ -112,8 +112,8 @@ static inline uint32_t wire_checksum(const uint8_t *datagram, uint32_t payload)
     return wire_crc32c(crc, datagram + WIRE_HEADER_SIZE, payload);
 }
 
-/* Writes the header in front of header->length bytes of payload that are in
- * their place already. Returns the length of the datagram. */
+/* Writes the header. The header->length bytes of payload behind it must be
+ * there already. Returns the length of the datagram. */
 static inline size_t wire_encode(const wire_header_t *header, uint8_t *datagram)
 {
     wire_put32(datagram, WIRE_MAGIC);
@@ -132,9 +132,9 @@ static inline size_t wire_encode(const wire_header_t *header, uint8_t *datagram)
     return WIRE_HEADER_SIZE + (size_t)header->length;
 }
 
-/* Reads a datagram of `length` bytes. False: it is malformed, and `header` is
- * not to be used. True says that the datagram is what some sender encoded; it
- * does not say that the sender is the peer. */
+/* Reads a datagram of `length` bytes. Returns false if it is malformed: then
+ * `header` must not be used. True means that some sender encoded this datagram.
+ * It does not mean that the sender is the peer. */
 static inline bool wire_decode(const uint8_t *datagram, size_t length,
                                wire_header_t *header)
 {
