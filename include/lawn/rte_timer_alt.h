@@ -56,7 +56,7 @@
 #define LAWN_RTE_ALT_DIR() "/dev/shm"
 #endif
 
-/* Per lcore, in the process that allocates the data: 128 bytes each. */
+/* Per lcore, in the process that allocates the data: 112 bytes each. */
 #ifndef LAWN_RTE_ALT_TIMERS
 #define LAWN_RTE_ALT_TIMERS 65536u
 #endif

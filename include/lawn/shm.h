@@ -55,7 +55,7 @@ typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
 
 /* Zero-filled is the default of everything. */
 typedef struct {
-    unsigned timers;  /* of all clients together; 0: 65536. 128 bytes each */
+    unsigned timers;  /* of all clients together; 0: 65536. 112 bytes each */
     unsigned clients; /* at a time; 0: 64 */
     unsigned mode;    /* of the file, as open(2) takes it; 0: 0600 */
     lawn_shm_expired_fn_t expired; /* NULL: clients get all events */
@@ -169,10 +169,11 @@ LAWN_API bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer);
 LAWN_API bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event);
 
 /* Waits until there is an event. It waits at most `max_wait` ticks of
- * lawn_get_time(), and at most an hour, also with LAWN_TIME_INFINITY. Returns
- * OK if there may be an event, or TIMED_OUT. Returns NO_ELEM if the owner is
- * gone; events that it has sent can still be read. Returns IO with errno, EINTR
- * included. Only the thread that calls lawn_shm_next() may call it. */
+ * lawn_get_time(); more than 24 days, and LAWN_TIME_INFINITY, is for ever.
+ * Returns OK if there may be an event, or TIMED_OUT. Returns NO_ELEM if the
+ * owner is gone; events that it has sent can still be read. Returns IO with
+ * errno, EINTR included. Only the thread that calls lawn_shm_next() may call
+ * it. */
 LAWN_API lawn_status_t lawn_shm_wait(lawn_shm_client_t *client,
                                      lawn_time_t max_wait);
 

@@ -100,7 +100,8 @@ struct lawn_timer {
     lawn_expired_fn_t expired;
 };
 
-/* A zero-filled structure selects the default of everything. */
+/* A zero-filled structure selects the default of everything. Its size is fixed,
+ * because structures of other parameters contain it. */
 typedef struct {
     lawn_allocator_t allocator;
 } lawn_params_t;

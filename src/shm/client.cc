@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -160,12 +161,13 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
     return is_own;
 }
 
-// What to wait for at most, in milliseconds for poll().
+// What to wait for at most, in milliseconds for poll(). More than it can say,
+// 24 days, is for ever.
 int msec_of(lawn_time_t ticks)
 {
     const double msec = lawn_time_to_msec(ticks);
-    return ticks == LAWN_TIME_INFINITY || msec > 3600e3
-               ? 3600'000
+    return ticks == LAWN_TIME_INFINITY || msec >= INT_MAX
+               ? -1
                : static_cast<int>(msec) + 1;
 }
 
