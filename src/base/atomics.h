@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Atomic accesses by the compiler's builtins, to what is shared by threads or
-// by processes.
+// Atomic accesses to memory that threads or processes share, by the compiler's
+// builtins. src/shared takes them as a template parameter, so that a test can
+// replace them.
 
 #ifndef LAWN_SRC_BASE_ATOMICS_H
 #define LAWN_SRC_BASE_ATOMICS_H
@@ -9,13 +10,13 @@
 namespace lawn
 {
 
-// T, and no reason to take a template's argument for it.
+// As<T> is T, but the compiler does not deduce T from an argument of this type.
 template <class T> struct Same {
     using Type = T;
 };
 template <class T> using As = typename Same<T>::Type;
 
-// Sequentially consistent, but for put().
+// All are sequentially consistent, except put().
 struct Atomics {
     template <class T> static T load(const T *from)
     {
@@ -27,7 +28,8 @@ struct Atomics {
         __atomic_store_n(to, value, __ATOMIC_SEQ_CST);
     }
 
-    // A store that may be seen later than what comes after it.
+    // A release store. Other threads may see it later than what this thread
+    // does next.
     template <class T> static void put(T *to, As<T> value)
     {
         __atomic_store_n(to, value, __ATOMIC_RELEASE);
@@ -38,7 +40,8 @@ struct Atomics {
         return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
     }
 
-    // If *at is *expected, else tells in *expected what it is.
+    // If *at is *expected, stores `value` and returns true. Otherwise stores in
+    // *expected what *at is, and returns false.
     template <class T> static bool swap(T *at, T *expected, As<T> value)
     {
         return __atomic_compare_exchange_n(at, expected, value, false,

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the sources share: assertions, branch hints, memory.
+// What all sources share: assertions, memory, and structures of programs that
+// were built with another version of the library.
 
 #ifndef LAWN_SRC_BASE_BASE_H
 #define LAWN_SRC_BASE_BASE_H
@@ -11,17 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Misuse by the programmer: an assertion in debug builds, defined behaviour in
-// release builds (NDEBUG), stated at each function.
+// For misuse by the programmer. It is an assertion in debug builds. In release
+// builds (NDEBUG) the behaviour is defined, and each function states it.
 #define LAWN_ASSERT(condition) assert(condition)
 
-// Keeps what is rare, and the registers it would save, out of a hot function.
+// Keeps rare code out of a hot function, which then need not save the registers
+// of the rare code.
 #define LAWN_COLD_PATH __attribute__((noinline))
 
 namespace lawn
 {
 
-// Both functions or neither; half an allocator is a mistake.
+// An allocator has both functions or neither. Only one is a mistake.
 inline bool allocator_is_valid(const lawn_allocator_t &allocator)
 {
     return (allocator.alloc == nullptr) == (allocator.release == nullptr);
@@ -42,8 +44,9 @@ inline void release(const lawn_allocator_t &allocator, void *memory)
     }
 }
 
-// Fills the structure of a program that knows `size` bytes of it, which may be
-// less or more than the library does.
+// Fills the structure of a program, which knows `size` bytes of it. These may
+// be fewer or more bytes than the library knows. What the library does not know
+// becomes 0.
 inline void copy_known(void *to, size_t size, const void *known,
                        size_t known_size)
 {
@@ -52,9 +55,9 @@ inline void copy_known(void *to, size_t size, const void *known,
     memset(static_cast<char *>(to) + both, 0, size - both);
 }
 
-// Reads the structure of a program that knows `size` bytes of it: what the
-// program does not know is 0. NULL is all zeros. False if the program sets
-// something that the library does not know.
+// Reads the structure of a program, which knows `size` bytes of it. What the
+// program does not know becomes 0. If `from` is NULL, everything becomes 0.
+// Returns false if the program sets something that the library does not know.
 template <typename Params>
 bool read_known(const Params *from, size_t size, Params *params)
 {

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Makes counters and addresses look random: the finaliser of splitmix64
-// (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-// 2014). One to one, so distinct numbers stay distinct.
+// mix64() makes counters and addresses look random, for hashes. It is the
+// finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
+// Number Generators", 2014). It is one to one, so distinct numbers stay
+// distinct.
 
 #ifndef LAWN_SRC_BASE_MIX_H
 #define LAWN_SRC_BASE_MIX_H

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Static probes (USDT), for bpftrace, perf and systemtap: a nop each until one
-// of those is attached. They are named lawn:start, lawn:fire and so on;
-// doc/trace.md lists them. Without <sys/sdt.h> there are none.
+// Static probes (USDT) for bpftrace, perf and systemtap. Each probe is a nop
+// until one of these tools attaches. The probes are named lawn:start, lawn:fire
+// and so on, and doc/trace.md lists them. Without <sys/sdt.h> there are no
+// probes.
 
 #ifndef LAWN_SRC_BASE_PROBE_H
 #define LAWN_SRC_BASE_PROBE_H
@@ -10,7 +11,7 @@
 #if LAWN_HAVE_SDT
 #include <sys/sdt.h>
 #ifdef __clang__
-// What the macros of that header expand to is not ours.
+// The warning comes from the macros of <sys/sdt.h>.
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
 #define LAWN_PROBE(name, a, b, c) DTRACE_PROBE3(lawn, name, a, b, c)

@@ -1,10 +1,13 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Words that one thread changes and others read meanwhile, several as one. They
-// change between two increments of a sequence counter; who finds it odd, or
-// another after he copied than before, copies again. The stores are releases
-// and the loads acquires, which cost nothing on x86: a copy that has anything
-// of a change in it then finds the sequence changed.
+// A sequence counter for words that one thread changes. Other threads or
+// processes copy several such words as one. The writer increments the counter
+// before and after each change. A reader copies again if the counter is odd, or
+// if it differs after the copy.
+//
+// The stores are releases and the loads are acquires, which cost nothing on
+// x86. So if a copy contains anything of a change, the reader finds the counter
+// changed.
 
 #ifndef LAWN_SRC_BASE_SEQUENCE_H
 #define LAWN_SRC_BASE_SEQUENCE_H
@@ -15,7 +18,7 @@
 namespace lawn
 {
 
-// While it lives, the words change.
+// The words may change while an object of this class lives.
 class Change
 {
 public:

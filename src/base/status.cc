@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Texts of the status codes, and the version.
+// The texts of the status codes, and the version (lawn/base.h).
 
 #include <lawn/base.h>
 

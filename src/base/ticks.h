@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic of times. None is LAWN_TIME_INFINITY, and sums end there.
+// Arithmetic of times. LAWN_TIME_INFINITY is never, and sums saturate there.
 
 #ifndef LAWN_SRC_BASE_TICKS_H
 #define LAWN_SRC_BASE_TICKS_H
@@ -25,9 +25,9 @@ inline lawn_time_t later_of(lawn_time_t a, lawn_time_t b)
     return a > b ? a : b;
 }
 
-// For assertions: a span that somebody may have meant. What lies in the last
-// 2^32 ticks below INFINITY is a difference of two times that was taken the
-// wrong way round, (lawn_time_t)-5.
+// For assertions: returns whether a caller may have meant this span. The last
+// 2^32 ticks below INFINITY are negative differences, such as (lawn_time_t)-5:
+// two times were subtracted the wrong way round.
 inline bool is_span(lawn_time_t span)
 {
     return span < LAWN_TIME_INFINITY - (lawn_time_t{1} << 32) ||

@@ -1,11 +1,12 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Advance: touches every timer whose slot has begun, and fires those that are
-// due. And what it takes to say when that is to be done next.
+// The advance: it touches every timer whose slot has begun, and fires those
+// that are due. lawn_next() and lawn_settle(), which tell when to advance next,
+// are here too.
 //
-// Expiry of many timers is bound by cache misses, one per timer. So they are
-// taken from both ends of up to 16 slots in turn, and what comes next at each
-// end is asked for beforehand: the misses overlap.
+// If many timers expire, cache misses limit the speed: one miss per timer. So
+// an advance takes timers from both ends of up to 16 slots in turn. It
+// prefetches the next timer at each end, so that the misses overlap.
 
 #include "timer/advance.h"
 
@@ -21,13 +22,13 @@ namespace
 
 constexpr unsigned most_lanes = 16;
 
-// Slots that are worked on in turn.
+// The slots that are worked on in turn.
 struct Lanes {
     lawn_link_t *slots[most_lanes];
     unsigned count;
 };
 
-// The bits of a slot that is done with.
+// Clears the bits of a slot that has become empty.
 void clear_if_empty(Lawn *lawn, const lawn_link_t *slot)
 {
     if (list_is_empty(slot)) {
@@ -38,21 +39,23 @@ void clear_if_empty(Lawn *lawn, const lawn_link_t *slot)
     }
 }
 
-// Behind the first timer of a slot that is not up, none is.
+// Returns true if `link` is a timer that this round must touch. Checks do not
+// decrease in a slot: if a timer is not up, the timers behind it are not up
+// either.
 bool is_up(const Lawn *lawn, const lawn_link_t *slot, const lawn_link_t *link)
 {
     LAWN_ASSERT(is_in_place(slot) && "no timer was lost while it ran");
     return link != slot && timer_of(link)->check <= lawn->until;
 }
 
-// Works until no more than `most` lanes have something left, or the budget is
-// gone (false).
+// Works until at most `most` lanes have timers left. Returns false if the
+// budget ends before that.
 bool work_lanes(Lawn *lawn, Pass *pass, Lanes *lanes, unsigned most)
 {
     while (lanes->count > most) {
         for (unsigned i = 0; i < lanes->count;) {
             lawn_link_t *const slot = lanes->slots[i];
-            // A callback may have stopped what was up.
+            // A callback may have stopped the timers that were up.
             if (pass->left != 0 && is_up(lawn, slot, slot->next)) {
                 touch(lawn, pass, timer_of(slot->next));
             }
@@ -75,13 +78,13 @@ bool work_lanes(Lawn *lawn, Pass *pass, Lanes *lanes, unsigned most)
     return true;
 }
 
-// Works on a round until it is done, or the budget gone (false).
+// Works on a round. Returns false if the budget ends before the round is done.
 bool work_round(Lawn *lawn, Pass *pass)
 {
     Lanes lanes;
     lanes.count = 0;
-    // Where the time has changed in no bit above a class's shift, the class is
-    // still in the same slot.
+    // If no bit of the time at or above a class's shift has changed, no slot of
+    // the class has begun.
     const unsigned top = class_of(lawn->seen ^ lawn->until) + 1;
     uint64_t classes = lawn->occupied & ((uint64_t{2} << top) - 1);
     for (; classes != 0; classes &= classes - 1) {
@@ -106,7 +109,8 @@ bool work_round(Lawn *lawn, Pass *pass)
 
 void work_slots(Lawn *lawn, Pass *pass)
 {
-    // The rest of a round that an advance before has begun, then a new one.
+    // First the rest of a round that an earlier advance has begun, then a new
+    // round.
     while (lawn->seen < pass->now) {
         if (lawn->until <= lawn->seen) {
             lawn->until = pass->now;
@@ -128,13 +132,14 @@ void work_due(Lawn *lawn, Pass *pass)
     }
 }
 
-// The begin of the first slot with a bit that is not done; INFINITY without.
+// Returns the beginning of the first slot that has a bit and begins after
+// `seen`, or INFINITY if there is none.
 lawn_time_t first_slot(const Lawn *lawn)
 {
     lawn_time_t first = LAWN_TIME_INFINITY;
     for (uint64_t classes = lawn->occupied; classes; classes &= classes - 1) {
         const unsigned c = lowest_bit(classes);
-        // No slot of this class or a higher one begins before.
+        // Slots of this class and of higher classes begin at `first` or later.
         if ((slot_of(c, lawn->seen) + 1) << shift_of(c) >= first) {
             break;
         }
@@ -143,14 +148,15 @@ lawn_time_t first_slot(const Lawn *lawn)
     return first;
 }
 
-// What lawn_settle() has found, and may still look at.
+// The earliest deadline that lawn_settle() has found, and how many timers it
+// may still look at.
 struct Search {
     lawn_time_t earliest;
     size_t left;
 };
 
-// False when there are too many timers. A queue's first timer that is not
-// paused has its earliest deadline.
+// Returns false if `left` is too low for the list. A queue is searched up to
+// its first timer that is not paused, which has its earliest deadline.
 bool search(const lawn_link_t *list, Search *found, bool is_queue)
 {
     for (const lawn_link_t *i = list->next; i != list; i = i->next) {
@@ -179,7 +185,7 @@ void open(Lawn *lawn)
     lawn->busy = false;
     lawn->is_settled = false;
     lawn->limit = lawn->observer ? 0 : open_limit;
-    // What is left of a round or in `due` may have any deadline.
+    // Timers that are left of a round or in `due` may have any deadline.
     const bool is_done = lawn->until == lawn->seen && list_is_empty(&lawn->due);
     set_wake(lawn, is_done ? first_slot(lawn) : 0);
 }
@@ -204,7 +210,8 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
     Pass pass = {earlier_of(now, never - 1), most, 0};
     enter(lawn);
     lawn->pass = &pass;
-    // Where the budget ends first, the other begins the next time.
+    // If the budget ends here, the other of the two goes first in the next
+    // advance.
     const bool slots_first = lawn->slots_first;
     if (slots_first) {
         work_slots(lawn, &pass);

@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The advance of a pass: of the engine's, whose time is older than what its
-// sources may have shown to the lawn meanwhile.
+// The advance to a given time, for the engine's pass. The pass reads its time
+// first. While it polls, its sources may show the lawn a later time. Timers
+// that are due only by the later time wait for the next pass.
 
 #ifndef LAWN_SRC_TIMER_ADVANCE_H
 #define LAWN_SRC_TIMER_ADVANCE_H
@@ -11,17 +12,18 @@
 namespace lawn
 {
 
-// What an advance has done. Every timer fired was touched.
+// What an advance has done. `touched` includes `fired`.
 struct Work {
     unsigned fired;
     size_t touched;
 };
 
-// lawn_advance_rest() as of `now`, no later than the latest time seen: what is
-// due between the two waits for the next advance.
+// Like lawn_advance_rest(), but to `now`, which is no later than the latest
+// time seen. Timers that are due between these two times wait for the next
+// advance.
 Work advance_rest(lawn_t *lawn, lawn_time_t now, unsigned budget);
 
-// lawn_advance(), likewise.
+// Like lawn_advance(), but to `now`, as advance_rest().
 inline Work advance_as_of(lawn_t *lawn, lawn_time_t now, unsigned budget)
 {
     lawn_see(lawn, now);

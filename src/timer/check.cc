@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawn_check(): every invariant that lawn_impl.h states, by walking everything.
+// lawn_check(): it walks the whole lawn and verifies every invariant that
+// lawn_impl.h states.
 
 #include "timer/queue.h"
 
@@ -9,8 +10,8 @@ using namespace lawn;
 namespace
 {
 
-// Whether the links are sound and `holds` is true for each timer. Counts those
-// that run.
+// Returns whether the links are sound and `holds` is true for each timer. Adds
+// the number of running timers to *running.
 template <class Holds>
 bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
 {
@@ -26,8 +27,9 @@ bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
     return true;
 }
 
-// What a settled lawn wakes for is a deadline; a queue's is that of its head,
-// not of its alarm.
+// Returns whether the lawn wakes early enough for the timer. A settled lawn
+// wakes for a deadline. For a queue this is the head's: the alarm may be
+// earlier, so it is not checked.
 bool wakes(const Lawn *lawn, const lawn_timer_t *timer, lawn_time_t when)
 {
     return lawn->busy || is_paused(timer) || lawn->wake <= when ||
@@ -39,7 +41,7 @@ bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
 {
     const lawn_link_t *const slot = &lawn->slots[c][index];
     const bool has_bit = (lawn->filled[c] >> index & 1) != 0;
-    // Of a round that goes on, something may be left.
+    // An unfinished round may have left timers in its slots.
     lawn_time_t least = lawn->until == lawn->seen ? lawn->seen + 1 : 0;
     return list_is_sound(slot, running, [&](const lawn_timer_t *timer) {
         const lawn_time_t check = timer->check;
@@ -52,7 +54,7 @@ bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
     });
 }
 
-// A drain has all timers here.
+// During a drain, timers of any deadline are here.
 bool due_is_sound(const Lawn *lawn, size_t *running)
 {
     return list_is_sound(&lawn->due, running, [&](const lawn_timer_t *timer) {

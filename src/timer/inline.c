@@ -1,8 +1,9 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The symbols of the inline functions of lawn/timer.h and lawn/queue.h. C,
- * because there these declarations are all it takes.
+ * The symbols of the inline functions of lawn/timer.h and lawn/queue.h, for
+ * callers that do not inline them. This file is C, because in C these
+ * declarations are enough.
  */
 #include <lawn/queue.h>
 

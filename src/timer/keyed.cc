@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Timers by number: the TimerHash of the Lawn paper, which is nodes from a
-// pool, found by a chained hash of their id. keyed_ttls.h has its TTLHash.
+// Timers by number (lawn/keyed.h). This is the TimerHash of the Lawn paper:
+// nodes come from a pool and are found by a chained hash of their ids.
+// keyed_ttls.h has the paper's TTLHash.
 
 #include "base/mix.h"
 #include "timer/keyed_ttls.h"
@@ -16,22 +17,22 @@ namespace
 using namespace lawn;
 
 struct Node {
-    Member member; // first: the callback's timer is its node
+    Member member; // first, so that a callback's timer can be cast
     lawn_keyed_t *keyed;
     uint64_t id;
     void *payload;
-    Node *next; // in its bucket, in the free list, or among the cleared
+    Node *next; // in its bucket, in the free list, or in `cleared`
 };
 
-// Nodes are allocated by the slab, so that they never move. Shares stand
-// behind the nodes.
+// Nodes are allocated in slabs, so that a node never moves. The shares of a
+// slab stand behind its nodes.
 struct Slab {
     Slab *next;
     Node nodes[1];
 };
 
-// How many TTLs may have a queue at a time. With a few timers in each, queues
-// cost more than they save.
+// How many TTLs may have a queue at a time. Queues that have only a few timers
+// each cost more than they save.
 constexpr size_t least_shares = 16;
 constexpr size_t nodes_per_share = 64;
 
@@ -44,10 +45,11 @@ struct lawn_keyed {
     size_t count;
     size_t capacity; // nodes in the slabs, running or free
     size_t bucket_mask;
-    Node **buckets; // as many as the least power of two >= capacity; what the
-                    // TTLs need stands behind them
+    // As many as the least power of two >= capacity. The arrays of `ttls` stand
+    // behind them.
+    Node **buckets;
     Node *free;
-    Node *cleared; // stopped, and still to be handed over
+    Node *cleared; // stopped, but not handed over yet
     Slab *slabs;
     Ttls ttls;
 };
@@ -60,8 +62,8 @@ Node **bucket_of(const lawn_keyed_t *keyed, uint64_t id)
     return &keyed->buckets[mix64(id) & keyed->bucket_mask];
 }
 
-// The link that points at `id`'s node, or the null one at its bucket's end.
-// What is in the table runs.
+// Returns the link that points to the node of `id`, or the null link at the end
+// of the bucket. Every node in the table runs.
 Node **find(const lawn_keyed_t *keyed, uint64_t id)
 {
     Node **place = bucket_of(keyed, id);
@@ -71,7 +73,7 @@ Node **find(const lawn_keyed_t *keyed, uint64_t id)
     return place;
 }
 
-// Takes the node, whose timer is idle, out of the table.
+// Takes a node out of the table. Its timer is idle.
 void leave(lawn_keyed_t *keyed, Node **place)
 {
     Node *const node = *place;
@@ -80,7 +82,7 @@ void leave(lawn_keyed_t *keyed, Node **place)
     ttls_leave(&keyed->ttls, &node->member);
 }
 
-// Frees a node that is out of the table; its fields stay readable.
+// Frees a node that is out of the table. Its fields stay readable.
 void give_back(lawn_keyed_t *keyed, Node *node)
 {
     node->next = keyed->free;
@@ -166,7 +168,8 @@ void use_slab(lawn_keyed_t *keyed, Slab *slab, size_t nodes, size_t shares)
     keyed->capacity += nodes;
 }
 
-// Adds room for `more` nodes, and buckets for all: both or neither.
+// Adds room for `more` nodes, and makes enough buckets for all nodes. If it
+// returns false, nothing has changed.
 bool grow(lawn_keyed_t *keyed, size_t more)
 {
     const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
@@ -201,7 +204,7 @@ bool grow(lawn_keyed_t *keyed, size_t more)
     return true;
 }
 
-// A node for an id that has none; NULL when there is no memory.
+// Adds a node for an id that has none. Returns NULL if there is no memory.
 Node *add(lawn_keyed_t *keyed, uint64_t id)
 {
     if (!keyed->free && !grow(keyed, keyed->capacity)) {
@@ -324,7 +327,7 @@ void lawn_keyed_for_each(lawn_keyed_t *keyed,
 {
     for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
         for (Node *node = keyed->buckets[i]; node;) {
-            Node *const next = node->next; // `each` may stop this one
+            Node *const next = node->next; // `each` may stop this id
             each(arg, node->id, node->payload,
                  lawn_timer_deadline(&node->member.timer));
             node = next;

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which TTLs are shared, and how their queues come and go.
+// Decides which TTLs get a queue, and opens and closes these queues
+// (keyed_ttls.h).
 
 #include "timer/keyed_ttls.h"
 
@@ -24,7 +25,8 @@ Share *find(const Ttls *ttls, size_t place, lawn_time_t ttl)
     return share;
 }
 
-// Whether another timer runs with the TTL; from now on it is this one.
+// Returns whether the timer that was last started with this TTL still runs with
+// it. From now on `member` is the one that was last started.
 bool is_shared(Recent *recent, const Member *member, lawn_time_t ttl)
 {
     const unsigned i = recent->ttl[0] == ttl ? 0 : 1;
@@ -101,7 +103,8 @@ void ttls_start(Ttls *ttls, Member *member, lawn_time_t now, lawn_time_t ttl)
 {
     Share *const left = member->share;
     Share *share = left;
-    // A re-arm with the same TTL stays where it is: out of a queue, a store.
+    // A re-arm with the same TTL stays in its queue or slot. In a slot it costs
+    // one store.
     if (!is_linked(&member->timer) || member->ttl != ttl) {
         const size_t place = place_of(ttls, ttl);
         share = find(ttls, place, ttl);
@@ -121,7 +124,7 @@ void ttls_start(Ttls *ttls, Member *member, lawn_time_t now, lawn_time_t ttl)
         if (share) {
             ++share->members;
         }
-        let_go(ttls, left); // when its queue has let go of the timer
+        let_go(ttls, left); // after the timer has left its queue
     }
 }
 

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The lawn as a whole, made, walked and emptied; and start, stop and pause
-// where they are not inline.
+// Creates, walks, drains and destroys a lawn. Also has the parts of start, stop
+// and pause that are not inline.
 
 #include "timer/queue.h"
 
@@ -11,7 +11,7 @@ namespace lawn
 namespace
 {
 
-// Takes a timer, running or not, to its new deadline.
+// Files a timer by its new deadline. The timer may run, be paused or be idle.
 void move_to(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
 {
     if (is_linked(timer)) {
@@ -24,8 +24,9 @@ void move_to(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
     file(lawn, timer);
 }
 
-// The limit is closed, because there is an observer, a pass runs, or
-// lawn_settle() has moved `wake`; or the deadline is far beyond it.
+// Starts a timer whose deadline is at or above the limit. The limit is closed
+// if there is an observer, if a pass runs, or if lawn_settle() has moved
+// `wake`. Otherwise the deadline is 2^63 or later.
 LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
                                  lawn_time_t deadline)
 {
@@ -36,7 +37,8 @@ LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
     report(lawn, Event::start, timer, lawn->now,
            deadline == never ? LAWN_TIME_INFINITY
                              : later_of(deadline, lawn->now) - lawn->now);
-    // In a pass, a timer that is due at once would fire in it.
+    // In a pass, a timer that is due at once would fire in this pass if it
+    // stayed in its slot.
     if (is_linked(timer) && deadline >= timer->check && deadline < open_limit &&
         (deadline > lawn->now || !lawn->busy)) {
         lawn->running += is_paused(timer);
@@ -46,7 +48,8 @@ LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
     }
 }
 
-// Stops without forgetting where the timer is linked.
+// Stops the timer but leaves it in its list. Returns true if the timer was
+// running.
 bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
 {
     assert_own(lawn, timer);
@@ -61,8 +64,9 @@ bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
     return was_running;
 }
 
-// Moves all that is in slots to `due`, as if from a pass before, and lets go of
-// the alarms, for what starts meanwhile to set them anew.
+// Moves all timers from the slots to `due`. Their check says that they were not
+// started during this drain. Also unlinks all alarms: a timer that is started
+// in a queue during the drain sets the alarm again.
 void begin_drain(Lawn *lawn)
 {
     for (Queue *queue = lawn->queues; queue; queue = queue->next) {
@@ -138,10 +142,10 @@ bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
         const auto inside = reinterpret_cast<uintptr_t>(link) -
                             reinterpret_cast<uintptr_t>(lawn);
         if (queue || inside < sizeof(Lawn)) {
-            return true; // the head of a list of ours
+            return true; // the head of one of our lists
         }
         if (link == &timer->link) {
-            return false; // once round another lawn's
+            return false; // once round a list of another lawn
         }
     }
     return true;

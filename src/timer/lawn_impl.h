@@ -1,18 +1,24 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a lawn is made of, and how a timer is filed in it. lawn/timer.h tells
-// the idea and doc/design.md has a picture. lawn_check() walks the invariants:
+// The fields of a lawn, and how a timer is filed in it. All of src/timer is
+// built on this header. src/shared, src/shm and src/stats read these fields,
+// too. lawn/timer.h has the idea and doc/design.md a picture.
+//
+// The invariants, which lawn_check() verifies:
 //   - In a slot, check <= deadline, and checks do not decrease towards the
-//     tail. A slot that is late may hold timers for 64 slots on, behind those
-//     that are late.
-//   - A slot with a timer in it has its bit. A bit may stand for an empty slot:
-//     stop does not know the slot. A class has a bit if one of its slots has.
+//     tail. While timers of a begun slot are left over, the slot may also hold
+//     timers for 64 slots later, behind those left over.
+//   - A slot that holds a timer has its bit set. The bit of an empty slot may
+//     be set too, because a stop does not know the slot. A class has its bit
+//     set if and only if one of its slots has.
 //   - No slot holds a timer with a check at or before `seen`.
-//   - `wake` <= every check in a slot, and <= every deadline in `due`. After
-//     lawn_settle() only <= every deadline, and the limit is closed, so that no
-//     inline re-arm may undercut it.
-//   - A queue with a timer in it has its alarm in the lawn, no later than the
-//     deadline of any of its timers.
+//   - Outside of passes, `wake` <= every check in a slot, and <= every deadline
+//     in `due`. After lawn_settle() `wake` is only <= every deadline. The limit
+//     is then closed, so that no inline re-arm can set a deadline before
+//     `wake`.
+//   - If a queue holds a timer, its alarm is in the lawn, with a deadline no
+//     later than that of any of its timers. While the queue fires and during a
+//     drain, this does not hold.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
@@ -30,39 +36,40 @@ namespace lawn
 struct Queue;
 
 constexpr lawn_time_t never = LAWN_TIME_INFINITY - 1; // runs, and never fires
-// Deadlines and checks that inline functions may handle are below. What is due
-// at once or in a queue has a check from here on: see due_check().
+// Inline functions handle only deadlines and checks below this value. A timer
+// in `due` or in a queue has a check at or above it: see due_check().
 constexpr lawn_time_t open_limit = lawn_time_t{1} << 63;
 
-// One advance.
+// The state of one advance.
 struct Pass {
     lawn_time_t now;
-    size_t left;  // of the budget, in timers touched
-    size_t moved; // touched and not fired
+    size_t left;  // of the budget, in timers to touch
+    size_t moved; // timers touched that did not fire
 };
 
 struct alignas(64) Lawn : lawn_t {
-    lawn_time_t wake;  // `next`, which is 0 when there is an observer
-    lawn_time_t seen;  // all slots that began until then are done
-    lawn_time_t until; // those that began until then are being done
-    uint64_t passes;   // advances and drains that have begun
-    lawn_link_t due;   // at the next advance: in no slot
-    bool busy;         // in an advance or a drain
-    bool is_settled;   // `wake` may be later than the begin of a slot
-    bool slots_first;  // of the slots and `due`, in the next advance
-    Pass *pass;        // that runs
-    Queue *queues;     // all
-    Queue *firing;     // whose timers fire now
-    Queue *draining;   // from this one on
-    // NULL, or asked of each timer that a drain takes out. False: it is a
-    // shared one that was stopped, and not handed over.
+    lawn_time_t wake;  // the same as `next`, but `next` is 0 with an observer
+    lawn_time_t seen;  // all slots that began at or before it are done
+    lawn_time_t until; // the round does slots that began at or before it
+    uint64_t passes;   // number of advances and drains that have begun
+    lawn_link_t due;   // timers in no slot, for the next advance
+    bool busy;         // an advance or a drain runs
+    bool is_settled;   // `wake` may be later than the beginning of a slot
+    bool slots_first;  // the next advance does the slots before `due`
+    Pass *pass;        // of the advance that runs
+    Queue *queues;     // list of all queues
+    Queue *firing;     // the queue whose timers fire now
+    Queue *draining;   // the first queue that a drain has not emptied
+    // NULL, or called for each timer that a drain takes out. Returns false if
+    // the drain must not hand the timer over: it belongs to a shared timer that
+    // was stopped.
     bool (*on_drain)(lawn_timer_t *timer);
-    lawn_histogram_t *late; // NULL, or of the timers that fire
-    // NULL, or told of each timer that a drain is about to hand over. It may be
-    // one of a table's (lawn/keyed.h), which then lets go of its id.
+    lawn_histogram_t *late; // NULL, or counts the lateness of timers that fire
+    // NULL, or called for each timer that a drain is about to hand over. If the
+    // timer belongs to a table (lawn/keyed.h), the table frees its id.
     void (*on_hand_over)(lawn_timer_t *timer);
     lawn_allocator_t allocator;
-    void *memory;                               // what was allocated
+    void *memory;                               // what the allocator returned
     uint64_t occupied;                          // a bit per class
     uint64_t filled[class_count];               // a bit per slot
     lawn_link_t slots[class_count][slot_count]; // heads of circular lists
@@ -78,8 +85,9 @@ inline const Lawn *impl_of(const lawn_t *lawn)
     return static_cast<const Lawn *>(lawn);
 }
 
-// For assertions, of what is in a list: whether its neighbours point back. They
-// do not when a timer that runs was initialised anew, freed or overwritten.
+// For assertions about a timer in a list: returns whether its neighbours point
+// back to it. They do not if the timer was initialised, freed or overwritten
+// while it ran.
 inline bool is_in_place(const lawn_link_t *link)
 {
     const auto is_link = [](const lawn_link_t *at) {
@@ -126,7 +134,7 @@ inline bool is_linked(const lawn_timer_t *timer)
     return timer->link.next != nullptr;
 }
 
-// Of a timer that may be in a list.
+// The timer may be in a list or not.
 inline void unlink(lawn_timer_t *timer)
 {
     if (is_linked(timer)) {
@@ -140,8 +148,8 @@ inline bool is_paused(const lawn_timer_t *timer)
     return timer->deadline == LAWN_TIME_INFINITY;
 }
 
-// Makes a running timer that is in no list idle, with its deadline still to be
-// read by whoever is told of it.
+// Makes a running timer idle. The caller has taken it out of its list. Its
+// deadline moves to `check`, where lawn_timer_deadline() still finds it.
 inline void end_run(Lawn *lawn, lawn_timer_t *timer)
 {
     timer->link.next = nullptr;
@@ -150,8 +158,9 @@ inline void end_run(Lawn *lawn, lawn_timer_t *timer)
     --lawn->running;
 }
 
-// Tells in which pass, or after which, a timer was started that is due at once
-// or in a queue: such a one is not for that pass.
+// Returns the check for a timer that is put into `due` or a queue. It contains
+// the number of the latest pass, so that this pass can skip timers that were
+// started in it.
 inline lawn_time_t due_check(const Lawn *lawn)
 {
     return open_limit + lawn->passes;
@@ -178,10 +187,12 @@ inline void file_in_class(Lawn *lawn, lawn_timer_t *timer, unsigned c)
     }
 }
 
-// Files a timer whose deadline has come, or that has none at the end of time.
+// Files a timer whose deadline is not after the lawn's time. A timer with
+// deadline `never` goes to a slot, because it must not fire even at the end of
+// time.
 void file_due(Lawn *lawn, lawn_timer_t *timer);
 
-// Puts a timer that is in no list where its deadline belongs.
+// Files a timer by its deadline. The timer must be in no list.
 inline void file(Lawn *lawn, lawn_timer_t *timer)
 {
     if (LAWN_LIKELY(timer->deadline > lawn->now)) {
@@ -191,15 +202,17 @@ inline void file(Lawn *lawn, lawn_timer_t *timer)
     }
 }
 
-// Sets `wake` and the limit to what they are outside of passes.
+// Ends an advance or a drain: sets `wake` and the limit to their values outside
+// of passes.
 void open(Lawn *lawn);
 
-// Begins an advance or a drain; open() ends it.
+// Begins an advance or a drain. open() ends it.
 void enter(Lawn *lawn);
 
-// Of a timer that the caller says to be idle or the lawn's, as far as a short
-// look shows: whether it is one at all, and whether it is another lawn's, for
-// which a timer has no room.
+// For assertions about a timer that should be idle or in this lawn. A timer
+// does not store its lawn, so both functions only take a short look. is_sound()
+// returns false if the timer cannot be one. may_hold() returns false if the
+// timer is damaged or belongs to another lawn.
 bool is_sound(const lawn_timer_t *timer);
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer);
 

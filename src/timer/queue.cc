@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// TTL queues.
+// TTL queues: how the alarm is set, what it does when it fires, and the
+// functions of lawn/queue.h that are not inline.
 
 #include "timer/queue.h"
 
@@ -10,31 +11,34 @@ namespace lawn
 namespace
 {
 
-// Sets the alarm, if there is something to wait for. One that is set already is
-// no later than the head's deadline, since those behind come later; it is
-// earlier after the head was stopped.
+// Sets the alarm if the queue has timers. An alarm that is set already is never
+// later than the head's deadline, because the timers behind come later. If the
+// head was stopped, the alarm is earlier.
 void set_alarm(Queue *queue)
 {
     lawn_timer_t *const alarm = &queue->alarm.timer;
     if (!is_linked(alarm) && !list_is_empty(&queue->timers)) {
         const lawn_timer_t *const head = timer_of(queue->timers.next);
-        // Which deadline a paused head had is forgotten.
+        // A paused head has lost its deadline. It is looked at in the next
+        // pass.
         alarm->deadline = is_paused(head) ? 0 : head->deadline;
         file(impl_of(queue->lawn), alarm);
     }
 }
 
-// A queue that the budget has interrupted is the first in `due`, or each of its
-// timers would wait for a turn of its own. The turn has an end: what is started
-// since is due no earlier than it began.
+// Returns true if the budget has interrupted the queue's turn. The alarm is
+// then the first in `due`: otherwise each of the queue's timers would wait for
+// a turn of its own. A turn ends, because a timer that is started during the
+// turn is due no earlier than the turn began.
 bool goes_on(const Queue *queue)
 {
     return !list_is_empty(&queue->timers) &&
            timer_of(queue->timers.next)->deadline < queue->turn;
 }
 
-// Fires what is due. The alarm was touched for it, which counts only where no
-// timer is.
+// Fires the queue's due timers. touch() has counted the alarm as a timer that
+// ended, and has charged it to the budget. Both are undone here, but the charge
+// stays if no timer of the queue is touched.
 void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
 {
     Queue *const queue = queue_of(alarm);
@@ -55,7 +59,7 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
         __builtin_prefetch(timer->link.next->next);
         touch(lawn, pass, timer);
         if (lawn->firing != queue) {
-            return; // closed, and perhaps freed
+            return; // the callback has closed it, and perhaps freed it
         }
     }
     lawn->firing = nullptr;
@@ -66,7 +70,7 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
     set_alarm(queue);
     if (pass->left == 0 && goes_on(queue)) {
         list_remove(&alarm->link);
-        list_append(lawn->due.next, &alarm->link); // first
+        list_append(lawn->due.next, &alarm->link); // at the front
     }
 }
 

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The inside of a TTL queue (lawn/queue.h). What brings it to its lawn's
-// attention is its alarm, a timer like others but for two things: it does not
-// count as running, and nobody sees it fire.
+// The inside of a TTL queue (lawn/queue.h). A lawn learns that a queue has due
+// timers by the queue's alarm. The alarm is a timer that is filed like any
+// other. But it does not count as running, and no observer or histogram is told
+// that it fires.
 
 #ifndef LAWN_SRC_TIMER_QUEUE_H
 #define LAWN_SRC_TIMER_QUEUE_H
@@ -16,22 +17,22 @@ namespace lawn
 {
 
 struct Alarm {
-    lawn_timer_t timer; // first
+    lawn_timer_t timer; // first, so that an alarm can be cast
     Queue *queue;
 };
 
 struct Queue : lawn_queue_t {
     Alarm alarm;
-    lawn_time_t turn; // what was due before this fires in one go
-    Queue *next;      // of the lawn's
+    lawn_time_t turn; // this turn fires the timers due before this time
+    Queue *next;      // in the lawn's list
     Queue *prev;
-    bool is_owned; // by the lawn, which frees it when it is destroyed
+    bool is_owned; // the lawn frees it in lawn_destroy()
 };
 
-// Makes an empty queue in memory of the caller's.
+// Makes an empty queue in memory that the caller owns.
 void queue_open(Queue *queue, lawn_t *lawn, lawn_time_t ttl);
 
-// Lets go of its timers and takes it out of its lawn.
+// Stops the queue's timers and takes the queue out of its lawn.
 void queue_close(Queue *queue);
 
 bool is_alarm(const lawn_timer_t *timer);
@@ -41,14 +42,14 @@ inline Queue *queue_of(const lawn_timer_t *alarm)
     return reinterpret_cast<const Alarm *>(alarm)->queue;
 }
 
-// Running, and a program has started it.
+// Returns true if the timer runs and is no alarm.
 inline bool is_running(const lawn_timer_t *timer)
 {
     return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
 }
 
-// What is not due after all: lets go of a timer that was paused, or files it
-// anew. In no list any more.
+// Handles a touched timer that is not due. If it was paused, the lawn forgets
+// it. Otherwise it is filed again. The caller has taken it out of its list.
 LAWN_COLD_PATH inline void put_off(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
 {
     ++pass->moved;

@@ -1,9 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of classes and slots. A class is three octaves of TTLs, so 21
-// take all 64 bits. Its slots are 1/8 of its least TTL wide, so a timer of the
-// class lies between 8 and 64 slots ahead (the first class: 1 to 63, a tick
-// each), and 64 slots, used in a circle, are enough.
+// The arithmetic of classes and slots. A class covers three octaves of TTLs, so
+// 21 classes cover all 64 bits. A slot is as wide as 1/8 of the least TTL of
+// its class. So a timer lies 8 to 64 slots ahead (in the first class 1 to 63
+// slots of a tick each), and 64 slots, used in a circle, are enough.
 
 #ifndef LAWN_SRC_TIMER_SLOTS_H
 #define LAWN_SRC_TIMER_SLOTS_H
@@ -14,8 +14,8 @@ namespace lawn
 {
 
 constexpr unsigned class_count = 21;
-constexpr unsigned slot_count = 64; // of a class, a bit each
-constexpr unsigned octaves = 3;     // of a class
+constexpr unsigned slot_count = 64; // per class; each has a bit
+constexpr unsigned octaves = 3;     // per class
 
 inline unsigned highest_bit(uint64_t x)
 {
@@ -27,7 +27,8 @@ inline unsigned lowest_bit(uint64_t x)
     return static_cast<unsigned>(__builtin_ctzll(x));
 }
 
-// Of a TTL above 0: 0 below 64, 1 below 512, ..., 20 from 2^63 on.
+// Returns the class of a TTL above 0: 0 below 64, 1 below 512, ..., 20 from
+// 2^63 on.
 inline unsigned class_of(lawn_time_t ttl)
 {
     return highest_bit(ttl | (slot_count - 1)) / octaves - 1;
@@ -38,7 +39,7 @@ inline unsigned shift_of(unsigned c)
     return octaves * c;
 }
 
-// The number, counted from time 0, of the slot that `time` lies in.
+// Returns the number of the slot that `time` lies in, counted from time 0.
 inline lawn_time_t slot_of(unsigned c, lawn_time_t time)
 {
     return time >> shift_of(c);
@@ -54,7 +55,7 @@ inline uint64_t rotate_right(uint64_t bits, lawn_time_t by)
     return bits >> by % 64 | bits << (64 - by % 64) % 64;
 }
 
-// The bits of the slots that begin after `from` and no later than `to`.
+// Returns the bits of the slots that begin after `from` and at or before `to`.
 inline uint64_t begun_bits(unsigned c, lawn_time_t from, lawn_time_t to)
 {
     const lawn_time_t first = slot_of(c, from) + 1;
@@ -66,7 +67,8 @@ inline uint64_t begun_bits(unsigned c, lawn_time_t from, lawn_time_t to)
                         slot_count - first % slot_count);
 }
 
-// When the first slot of `bits` begins that begins after `from`.
+// Returns the beginning of the first slot of `bits` that begins after `from`.
+// `bits` must not be 0.
 inline lawn_time_t first_begin(unsigned c, uint64_t bits, lawn_time_t from)
 {
     const lawn_time_t next = slot_of(c, from) + 1;
