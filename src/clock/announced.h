@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a machine says about its counter: whether the TSC may be the clock,
-// and how fast it runs. All of it decides on data handed in, so that tests
-// hand in machines that they do not run on.
+// What a machine announces about its counter: whether the TSC may be the clock,
+// and how fast the counter runs. clock.cc asks the machine. The functions here
+// decide only on the data that they are given, so that tests can describe
+// machines that they do not run on.
 
 #ifndef LAWN_SRC_CLOCK_ANNOUNCED_H
 #define LAWN_SRC_CLOCK_ANNOUNCED_H
@@ -19,7 +20,7 @@ struct CpuidLeaf {
     uint32_t eax, ebx, ecx, edx;
 };
 
-// CPUID of leaf `leaf`, subleaf 0.
+// Returns CPUID of leaf `leaf`, subleaf 0.
 using CpuidFn = CpuidLeaf (*)(void *arg, uint32_t leaf);
 
 inline bool fallback_is_forced(const char *environment)
@@ -34,12 +35,12 @@ inline bool tsc_is_invariant(CpuidFn cpuid, void *arg)
            (cpuid(arg, power).edx >> 8 & 1) != 0;
 }
 
-// Whether the TSC may be the clock. `clocksource` is the kernel's current one,
-// NULL when unknown. The kernel runs a watchdog over the TSC and knows of
-// more errata than we do, so its word comes first: where it uses the TSC,
-// hypervisors may hide the invariant flag and yet be right; where it uses a
-// slow device instead, it has found the TSC unstable. Paravirtual clocks are
-// read off the TSC themselves and leave the flag to decide.
+// Returns whether the TSC may be the clock. `clocksource` is the kernel's
+// current clocksource, or NULL if it is unknown. The kernel watches the TSC and
+// knows more errata than Lawn does, so its choice comes first. If the kernel
+// uses the TSC, the TSC is good, even if a hypervisor hides the invariant flag.
+// If the kernel uses a slow device, it has found the TSC unstable. Paravirtual
+// clocks are computed from the TSC: with these the flag decides.
 inline bool tsc_is_usable(bool invariant, const char *clocksource,
                           const char *environment)
 {
@@ -62,7 +63,7 @@ inline bool tsc_is_usable(bool invariant, const char *clocksource,
     return false;
 }
 
-// Leaf 0x15: a crystal of ECX Hz, multiplied by EBX / EAX.
+// Leaf 0x15: the rate is that of a crystal of ECX Hz, multiplied by EBX / EAX.
 inline Rate rate_by_cpuid(CpuidFn cpuid, void *arg)
 {
     Rate rate = {LAWN_CLOCK_BY_CPUID, 0, 0};
@@ -71,7 +72,7 @@ inline Rate rate_by_cpuid(CpuidFn cpuid, void *arg)
     }
     const CpuidLeaf leaf = cpuid(arg, 0x15);
     if (leaf.eax && leaf.ebx && leaf.ecx) {
-        // Multiplied first, and exact in 64 bits.
+        // The product comes first, because it is exact in 64 bits.
         rate.ticks_per_sec =
             static_cast<double>(uint64_t{leaf.ecx} * leaf.ebx) / leaf.eax;
         rate.error_ppm = 1e6 / leaf.ecx;
@@ -79,7 +80,7 @@ inline Rate rate_by_cpuid(CpuidFn cpuid, void *arg)
     return rate;
 }
 
-// Leaf 0x40000010, a convention of hypervisors: EAX is kHz.
+// Leaf 0x40000010, a convention of hypervisors: EAX is the rate in kHz.
 inline Rate rate_by_hypervisor(CpuidFn cpuid, void *arg)
 {
     constexpr uint32_t timing = 0x40000010;
@@ -96,9 +97,9 @@ inline Rate rate_by_hypervisor(CpuidFn cpuid, void *arg)
     return rate;
 }
 
-// The kernel's own conversion, ns = ticks * mult >> shift, in the page mapped
-// from any perf event. The kernel may change it under us: `lock` is odd while
-// it does, and different afterwards.
+// The kernel's own conversion, ns = ticks * mult >> shift, from the page that
+// is mapped from any perf event. The kernel may change the page at any time:
+// `lock` is odd during a change and different after it.
 inline Rate rate_by_perf(const perf_event_mmap_page *page)
 {
     Rate rate = {LAWN_CLOCK_BY_PERF, 0, 0};
@@ -107,7 +108,7 @@ inline Rate rate_by_perf(const perf_event_mmap_page *page)
         if (lock & 1) {
             continue;
         }
-        // Acquire keeps each load before the second look at the lock.
+        // Acquire keeps each load before the second load of the lock.
         perf_event_mmap_page copy;
         copy.capabilities =
             __atomic_load_n(&page->capabilities, __ATOMIC_ACQUIRE);
@@ -128,7 +129,7 @@ inline Rate rate_by_perf(const perf_event_mmap_page *page)
     return rate;
 }
 
-// aarch64: cntfrq_el0, whatever the firmware has written there.
+// aarch64: cntfrq_el0, as the firmware has written it, right or wrong.
 inline Rate rate_by_firmware(uint64_t hz)
 {
     Rate rate = {LAWN_CLOCK_BY_FIRMWARE, 0, 0};

@@ -1,14 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Calibration by bracketed readings. The reference is read between two
-// readings of the counter; of several such brackets the tightest is kept, for
-// the wider ones were interrupted. Two brackets far apart give the rate, and
-// half their widths bound its error, whatever happened in between: a process
-// that is descheduled meanwhile only measures longer. Reading once at each
-// end, as loops of this kind often do, is off by whatever interrupted it.
+// Calibration by bracketed readings. The reference is read between two readings
+// of the counter. Of several such brackets the tightest is kept, because the
+// wider ones were interrupted. Two brackets far apart give the rate. Half the
+// sum of their widths bounds its error, whatever happened in between: a process
+// that is descheduled there only measures for longer. Other loops often read
+// once at each end. Their error is as long as whatever interrupts a reading.
 //
-// A third bracket half-way tells whether the counter runs evenly at all: one
-// that stepped, or was read on two processors that disagree, has two rates.
+// A third bracket half-way shows whether the counter runs evenly. If the
+// counter has stepped, or was read on two processors that disagree, the two
+// halves have different rates.
 
 #include "clock/calibrate.h"
 
@@ -20,16 +21,17 @@ namespace
 constexpr unsigned brackets_per_reading = 16;
 constexpr unsigned attempts = 4;
 
-// Brackets this tight need no second attempt. Where clock_gettime() is a
-// system call they take a few hundred.
+// Brackets this tight need no second attempt. If clock_gettime() is a system
+// call, a bracket takes a few hundred nanoseconds.
 constexpr double good_brackets_ns = 500;
 
-// Half from half: more than this is no clock (a step of a microsecond in 10 ms
-// is 100 ppm). Less may be a reference that is being slewed.
+// If the rates of the two halves differ by more than this, the counter is no
+// clock (a step of a microsecond in 10 ms is 100 ppm). A smaller difference may
+// come from a reference that is being slewed.
 constexpr double uneven_limit_ppm = 100;
 
-// Announced rates are wrong by per cents when they are wrong (a crystal that
-// is not the one in the manual); an honest crystal is within 100 ppm.
+// A wrong announced rate is wrong by per cents (the crystal is not the one in
+// the manual). A correct crystal is within 100 ppm.
 constexpr double announced_tolerance_ppm = 1000;
 
 constexpr uint64_t check_span_ns = 2000000;
@@ -39,13 +41,13 @@ struct Reading {
     uint64_t counter;
     uint64_t width; // `reference` was read within this much after `counter`
     uint64_t reference;
-    uint64_t grain; // the counter goes in steps of so many ticks
+    uint64_t grain; // the counter goes in steps of this many ticks
 };
 
 struct Slope {
     double ticks_per_sec;
-    double brackets_ns; // how uncertain the span is for the brackets' widths
-    double uneven_ppm;  // one half from the other, beyond what they may err
+    double brackets_ns; // the span's uncertainty by the brackets' widths
+    double uneven_ppm;  // the halves' difference beyond their own errors
     double error_ppm;   // from all of these and the clocks' resolution
 };
 
@@ -74,9 +76,9 @@ bool read_clocks(const Clocks &clocks, Reading *best)
             found = true;
         }
     }
-    // A counter that was caught standing still goes in steps, not always of
-    // one tick: the rate that an architecture prescribes may be higher than the
-    // one at which the hardware advances.
+    // If two readings are equal, the counter goes in steps. A step may be more
+    // than one tick: the rate that an architecture prescribes may be higher
+    // than the rate at which the hardware advances.
     if (found && best->width == 0 && least_step != UINT64_MAX) {
         best->grain = least_step;
     }
@@ -85,8 +87,8 @@ bool read_clocks(const Clocks &clocks, Reading *best)
 
 bool wait_until(const Clocks &clocks, uint64_t from, uint64_t ns)
 {
-    // A reference that stands still must not hang the caller: no clock is read
-    // in less than a nanosecond.
+    // The number of readings is limited, so that a reference that stands still
+    // does not hang the caller. No clock is read in less than a nanosecond.
     for (uint64_t i = 0; i < ns; ++i) {
         const uint64_t now = clocks.reference(clocks.arg);
         if (now < from) {
@@ -187,8 +189,8 @@ bool choose_rate(const Rate *announced, unsigned count, const Clocks &clocks,
             continue;
         }
         *rate = announced[i];
-        // Where the two differ by more than the check can err, it is not known
-        // which is right.
+        // If the two differ by more than their errors allow, it is unknown
+        // which of them is right.
         if (distance > check.error_ppm + rate->error_ppm) {
             rate->error_ppm = distance + check.error_ppm;
         }

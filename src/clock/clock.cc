@@ -1,10 +1,13 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The clock of this process: which counter, and how fast. Chosen once, by the
-// first user; others wait for it. No static constructor: a program that never
-// asks for the time pays nothing. Not pthread_once(), since in the child of a
-// fork that interrupted the choice, some C libraries, and the thread
-// sanitizer, would wait for ever for a thread that stayed in the parent.
+// The clock of this process: which counter it reads, and how fast the counter
+// runs (lawn/time.h). The first user chooses the clock, and other threads wait
+// until it is chosen. There is no static constructor: a program that never asks
+// for the time pays nothing.
+//
+// pthread_once() would not do. If a fork interrupts the choice, the choosing
+// thread exists only in the parent. In the child, some C libraries and the
+// thread sanitizer would wait for that thread for ever.
 
 #include "base/base.h"
 #include "clock/announced.h"
@@ -28,7 +31,8 @@ namespace lawn
 namespace
 {
 
-// Unchosen is 0; while somebody chooses, it is the number of their process.
+// 0 if the clock is not chosen. While a thread chooses it, the id of its
+// process.
 constexpr pid_t is_chosen = -1;
 pid_t state;
 
@@ -51,7 +55,8 @@ CpuidLeaf cpuid(void *, uint32_t leaf)
     return regs;
 }
 
-// The kernel's clocksource in `name`, or NULL where sysfs is not mounted.
+// Reads the kernel's clocksource into `name`. Returns NULL if sysfs is not
+// mounted.
 const char *read_clocksource(char *name, size_t size)
 {
     const int fd = open("/sys/devices/system/clocksource/clocksource0/"
@@ -70,8 +75,8 @@ const char *read_clocksource(char *name, size_t size)
     return *name ? name : nullptr;
 }
 
-// A software event that counts nothing: needs no hardware and, within this
-// process, no privilege. Containers often refuse all the same.
+// Opens a software event that counts nothing. It needs no hardware and, within
+// this process, no privilege. Containers often refuse it all the same.
 Rate read_perf()
 {
     Rate rate = {LAWN_CLOCK_BY_PERF, 0, 0};
@@ -110,7 +115,7 @@ bool counter_is_usable(const char *environment, bool *invariant)
     return tsc_is_usable(*invariant, read_clocksource(name, sizeof(name)),
                          environment);
 #else
-    *invariant = true; // says the architecture
+    *invariant = true; // the architecture says so
     return !fallback_is_forced(environment);
 #endif
 }
@@ -146,9 +151,10 @@ void choose()
     }
 #endif
     chosen = info;
-    // Relaxed, for nothing is published by it: a thread that reads true reads
-    // the counter and nothing of ours, and one that still reads false comes
-    // here through `state`, which orders `chosen`. It changes at most once.
+    // Relaxed is enough, because this store publishes nothing. A thread that
+    // reads true reads the counter and no other data. A thread that still reads
+    // false comes here through `state`, which orders `chosen`. The value
+    // changes at most once.
     __atomic_store_n(&lawn_clock_is_counter,
                      info.source != LAWN_CLOCK_CLOCK_GETTIME, __ATOMIC_RELAXED);
 }
@@ -159,8 +165,8 @@ void choose_once()
     pid_t seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     while (seen != is_chosen) {
         if (seen == self) {
-            // Not a busy wait: a real-time thread would keep the one that
-            // chooses from its processor.
+            // It sleeps instead of spinning, because a real-time thread that
+            // spins could keep the choosing thread off its processor.
             const struct timespec pause = {0, 1000000};
             nanosleep(&pause, nullptr);
             seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);

@@ -1,10 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Conversions between ticks and seconds. "Rounds up" is meant exactly: the
-// product of two doubles has 106 significant bits, which no floating-point
-// type holds everywhere, and a product that was rounded down would shorten a
-// timeout. So the way to ticks is in 128-bit integers. Nothing here calls the
-// maths library.
+// Conversions between ticks and seconds. Rounding up is exact, because a
+// product that was rounded down would shorten a timeout. The product of two
+// doubles has 106 significant bits, and no floating-point type holds these on
+// every machine. So the conversion to ticks uses 128-bit integers. Nothing here
+// calls the maths library.
 
 #include "clock/convert.h"
 
@@ -45,7 +45,8 @@ lawn_time_t ticks_from(double value, uint64_t units_per_sec,
     if (!(value > 0)) {
         return 0;
     }
-    // Only a bound, so that what follows fits: 2^65 * 1e9 is below 2^95.
+    // This is only a bound, so that the product below fits: 2^65 * 1e9 is below
+    // 2^95.
     const double scale = ticks_per_sec / static_cast<double>(units_per_sec);
     if (!(value * scale < two_to_65)) {
         return LAWN_TIME_INFINITY;
@@ -77,8 +78,8 @@ lawn_time_t ticks_from(double value, uint64_t units_per_sec,
 
 double ticks_to(lawn_time_t ticks, uint64_t units_per_sec, double ticks_per_sec)
 {
-    // long double holds every tick count exactly, so that a span that was
-    // rounded up on the way here is not rounded below where it came from.
+    // A long double holds every tick count exactly. So a span that was rounded
+    // up on its way to ticks does not come back smaller than it was.
     return static_cast<double>(static_cast<long double>(ticks) *
                                static_cast<long double>(units_per_sec) /
                                ticks_per_sec);

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The hardware counter of each architecture, read in program order. Programs
-// read it without these fences (lawn/time.h); calibration needs to know that
-// the reference was read between two readings.
+// Reads the hardware counter of each architecture in program order. Programs
+// read the counter without these fences (lawn/time.h). Calibration needs the
+// fences, to be sure that the reference is read between two readings of the
+// counter.
 
 #ifndef LAWN_SRC_CLOCK_COUNTER_H
 #define LAWN_SRC_CLOCK_COUNTER_H

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A client: what it does may end after any instruction.
+// A client of lawn/shm.h. It may be killed after any instruction. layout.h says
+// what a killed client may leave behind.
 
 #include "engine/engine.h"
 #include "shm/layout.h"
@@ -24,11 +25,11 @@ struct lawn_shm_client {
     uint32_t epoch;
     lawn_clock_fn_t clock;
     void *clock_arg;
-    int owner;       // a pidfd
-    int bell;        // of the owner
-    int own;         // the client's, by which it is woken
-    uint32_t taken;  // of its list
-    uint32_t cursor; // where alloc begins to look; atomic
+    int owner;       // the owner's pidfd
+    int bell;        // the FIFO that wakes the owner
+    int own;         // the FIFO that wakes this client
+    uint32_t taken;  // slots taken from its list
+    uint32_t cursor; // where lawn_shm_alloc() begins to look; atomic
     char name[longest_name];
 };
 
@@ -41,7 +42,7 @@ lawn_status_t io_error(int error)
     return LAWN_ERR_IO;
 }
 
-// The lock is the owner's as long as it lives.
+// Maps the file at `path`. If nobody holds the file's lock, there is no owner.
 lawn_status_t map(const char *path, Memory *memory)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -54,7 +55,7 @@ lawn_status_t map(const char *path, Memory *memory)
         status = LAWN_ERR_IO;
     } else if (!is_locked(fd) ||
                static_cast<size_t>(about.st_size) < sizeof(Header)) {
-        status = LAWN_ERR_NO_ELEM; // or is about to make it
+        status = LAWN_ERR_NO_ELEM; // or the owner still makes it
     } else {
         memory->size = static_cast<size_t>(about.st_size);
         void *const at = mmap(nullptr, memory->size, PROT_READ | PROT_WRITE,
@@ -93,14 +94,15 @@ lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
     return LAWN_OK;
 }
 
-// The owner looks for clients when it is rung for.
+// Makes the owner look for clients that have come or gone.
 void ring_for(const lawn_shm_client_t *client)
 {
     __atomic_fetch_add(&client->memory.header->joined, 1, __ATOMIC_SEQ_CST);
     write_fifo(client->bell);
 }
 
-// BUSY when there is no room; some of those who have it may be dead.
+// Returns BUSY if there is no room. Some clients may be dead: the owner is
+// rung, so that it takes their places back.
 lawn_status_t join(lawn_shm_client_t *client, const char *path)
 {
     const Memory &memory = client->memory;
@@ -128,7 +130,7 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
     return LAWN_ERR_BUSY;
 }
 
-// Wakes the owner if it sleeps for longer than until `when`.
+// Wakes the owner if it sleeps until after `when`.
 void ring(const lawn_shm_client_t *client, uint64_t when)
 {
     Header &header = *client->memory.header;
@@ -161,8 +163,8 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
     return is_own;
 }
 
-// What to wait for at most, in milliseconds for poll(). More than it can say,
-// 24 days, is for ever.
+// Returns a time to wait as a timeout for poll(), in milliseconds. More than 24
+// days do not fit and become -1, which is for ever.
 int msec_of(lawn_time_t ticks)
 {
     const double msec = lawn_time_to_msec(ticks);
@@ -244,7 +246,8 @@ bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id)
 lawn_time_t lawn_shm_time(const lawn_shm_client_t *client)
 {
     const Header &header = *client->memory.header;
-    // In this order: see lawn_engine_time().
+    // The offset comes before the clock, for the reason that lawn_engine_time()
+    // gives.
     const uint64_t offset = Atomics::load(&header.offset);
     const lawn_time_t now =
         read_ticks(client->clock, client->clock_arg) + offset;

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The files beside the memory, and who is whose process.
+// What owner and clients use beside the memory: the lock of its file, the FIFOs
+// that wake sleepers, and the start times of processes.
 
 #include "shm/layout.h"
 
@@ -19,7 +20,8 @@ uint32_t shm::clock_of(lawn_clock_fn_t clock)
     return clock ? own_clock : static_cast<uint32_t>(info.source);
 }
 
-// A lock of the open file, so that it ends with the process and its children.
+// The lock belongs to the open file. It ends when the process and its children,
+// which inherit the file, have ended.
 bool shm::lock_file(int fd)
 {
     struct flock lock = {};
@@ -34,8 +36,8 @@ bool shm::is_locked(int fd)
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-// Field 22 of /proc/PID/stat; the second, a name in parentheses, may have
-// anything in it.
+// Reads field 22 of /proc/PID/stat. The second field, a name in parentheses,
+// may contain anything, so the fields are counted from the last ')' on.
 uint64_t shm::birth_of(pid_t pid)
 {
     char name[64];

@@ -1,20 +1,22 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is in the shared memory, and who may write what. lawn/shm.h tells the
-// idea; what holds for deadlines, covers and messages is in
-// src/shared/shared_ops.h, and is the same here.
+// The layout of the shared memory, and which process may write what. The owner
+// and its clients are built on it. lawn/shm.h explains the idea. The rules for
+// deadlines, covers and messages are those of src/shared/shared_ops.h.
 //
-// A slot is a timer. Its client and its owner each have a list that a slot is
-// in at most once: messages to the owner (POSTED), and what has expired
-// (FIRED). Who sets such a flag pushes the slot, who takes it out clears the
-// flag first. Lists are only ever pushed to, or taken whole.
+// A slot is a timer. There are two kinds of lists: messages to the owner, and
+// the expired timers of each client. A slot is in a list of each kind at most
+// once, and a flag marks it: POSTED for messages, FIRED for expired timers. The
+// process that sets the flag pushes the slot. The process that takes the slot
+// out clears the flag before it handles the slot. A list is only pushed to, or
+// taken as a whole.
 //
-// A client that is killed may leave, of its slots alone: a deadline without a
-// message, POSTED without a message, and whatever it had taken. Its list is
-// read by nobody else, and the owner's is whole between any two instructions of
-// a push. So when the owner learns that a client is dead it takes all messages,
-// after which no slot of that client is in any list but the client's, and
-// clears the client and its slots.
+// A client that is killed can leave only its own slots unfinished: with a
+// deadline but no message, with POSTED but no message, or taken from its list.
+// Nobody else reads its list. The owner's list is sound between any two
+// instructions of a push. When the owner learns that a client is dead, it first
+// takes all messages. After that, the client's slots are in no list except the
+// client's. Then the owner clears the client and its slots.
 
 #ifndef LAWN_SRC_SHM_LAYOUT_H
 #define LAWN_SRC_SHM_LAYOUT_H
@@ -32,41 +34,43 @@ namespace lawn::shm
 
 constexpr uint64_t magic = 0x316d68736e77616cU; // "lawnshm1"
 
-// In a list's head, beside the number of a slot: its reader sleeps.
+// In the head of a list, beside the number of a slot: the reader of the list
+// sleeps.
 constexpr uint32_t asleep = 1U << 31;
 constexpr uint32_t most_slots = asleep - 2;
 
-// Of an id, which has the number below it.
+// Epochs have 30 bits. In an id, the epoch stands above the client's number.
 constexpr uint32_t epoch_mask = (1U << 30) - 1;
 
-// In a slot's flags.
+// The flags of a slot.
 constexpr uint32_t posted = 1;   // in the messages, or on its way there
 constexpr uint32_t fired = 2;    // in the client's list, or on its way there
-constexpr uint32_t released = 4; // by the client
-constexpr uint32_t done = 8;     // the owner has let go of a released one
+constexpr uint32_t released = 4; // the client has released it
+constexpr uint32_t done = 8;     // the owner has let go of a released slot
 
 // Slots and clients are numbered from 1; 0 is none.
 struct alignas(64) Slot {
     // Atomic.
     uint64_t deadline; // INFINITY: stopped
-    uint64_t cover;    // until when the owner's plain timer looks at it
-    uint64_t expired;  // the deadline of an event that was not read; INFINITY
+    uint64_t cover;    // deadline of the owner's plain timer; INFINITY: idle
+    uint64_t expired;  // deadline of an event that was not read; INFINITY: none
     uint32_t flags;
-    uint32_t client; // whose it is
-    // Of who has the slot in a list.
+    uint32_t client; // that has the slot; 0: free
+    // Links in the lists. They belong to the process that pushes or has taken
+    // the slot.
     uint32_t next_message;
     uint32_t next_fired;
-    // The client's.
+    // Written by the client only.
     uint64_t cookie;
 };
 
 struct alignas(64) Client {
     // Atomic.
-    uint32_t fired;     // its list
+    uint32_t fired;     // its list of expired timers
     int32_t pid;        // 0: free. Set by the client, cleared by the owner
-    uint32_t is_closed; // by the client: it needs nothing any more
-    uint32_t epoch;     // how many have been here before; the owner's
-    uint64_t birth;     // when the process was started, by its kernel
+    uint32_t is_closed; // set by the client when it needs nothing more
+    uint32_t epoch;     // number of earlier clients here; set by the owner
+    uint64_t birth;     // start of the client's process: birth_of()
 };
 
 struct alignas(64) Header {
@@ -76,15 +80,15 @@ struct alignas(64) Header {
     int32_t owner;
     uint32_t clock_source;
     // Atomic.
-    alignas(64) uint32_t messages; // the list
+    alignas(64) uint32_t messages; // the list of messages
     uint32_t is_closed;
-    uint32_t joined;  // clients that have come, for the owner to look
-    uint64_t wake_at; // until when the owner sleeps
-    uint64_t offset;  // by which its clock has gone back
-    uint64_t latest;  // what its clock has shown, within a millisecond
+    uint32_t joined;  // incremented to make the owner look at its clients
+    uint64_t wake_at; // time until which the owner sleeps
+    uint64_t offset;  // by which the owner's clock has gone back
+    uint64_t latest;  // time of the owner's latest pass, within 1 ms
 };
 
-// The memory: a header, the clients, the slots.
+// The mapped memory: a header, then the clients, then the slots.
 struct Memory {
     Header *header;
     size_t size;
@@ -107,7 +111,8 @@ inline size_t size_of(uint32_t slots, uint32_t clients)
            size_t{slots} * sizeof(Slot);
 }
 
-// Puts slot `number` into a list. True: the reader sleeps.
+// Puts slot `number` into a list. Returns true if the reader of the list
+// sleeps.
 inline bool push(uint32_t &list, uint32_t &next, uint32_t number)
 {
     uint32_t head = Atomics::load(&list);
@@ -117,38 +122,42 @@ inline bool push(uint32_t &list, uint32_t &next, uint32_t number)
     return (head & asleep) != 0;
 }
 
-// Takes a list whole.
+// Takes a list as a whole. Returns its first slot.
 inline uint32_t take(uint32_t &list)
 {
     return Atomics::exchange(&list, 0U) & ~asleep;
 }
 
-// What a process reads for a time: its counter, or a clock of its own.
+// Which clock a process reads: a lawn_clock_source_t, or own_clock if the
+// program passes a clock of its own.
 constexpr uint32_t own_clock = UINT32_MAX;
 uint32_t clock_of(lawn_clock_fn_t clock);
 
-// By the owner, as long as it lives.
+// The owner locks its file for as long as it lives.
 bool lock_file(int fd);
 bool is_locked(int fd);
 
-// When the process was started, in the kernel's own units; 0: there is none.
+// Returns when the process was started, in the kernel's units, or 0 if there is
+// no such process.
 uint64_t birth_of(pid_t pid);
 
 constexpr size_t longest_name = 4096;
 
-// The name of a FIFO: the owner's for 0, or a client's. False: too long.
+// Writes the name of a FIFO: the owner's if `number` is 0, else that of a
+// client. Returns false if the name is too long.
 bool name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
 
-// -1 is none.
+// Ignores -1.
 void close_fd(int fd);
 
-// Open for reading and writing, so that no end is ever missing; -1, with errno.
+// Opens a FIFO for reading and writing, so that no end is ever missing. Returns
+// -1 with errno if it fails.
 int open_fifo(const char *name);
 
-// Wakes whoever reads it. A full one has woken it already.
+// Wakes the reader of a FIFO. If the FIFO is full, the reader is awake already.
 void write_fifo(int fd);
 
-// Reads all that is there.
+// Reads everything that is in a FIFO.
 void empty_fifo(int fd);
 
 } // namespace lawn::shm

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The owner: it makes the memory, and its engine runs the timers.
+// The owner of lawn/shm.h: it makes the memory, and its engine takes the
+// messages and runs the timers.
 
 #include "shm/owner.h"
 
@@ -34,7 +35,8 @@ Slot &slot_of(const Timer *timer)
     return timer->shm->memory.slot(number_of(timer));
 }
 
-// Lowers the cover to the deadline.
+// If the deadline is before the cover, re-arms the plain timer for it and
+// lowers the cover.
 void cover(Timer *timer)
 {
     Slot &slot = slot_of(timer);
@@ -46,7 +48,8 @@ void cover(Timer *timer)
     }
 }
 
-// Puts what has expired, or what was let go of, into its client's list.
+// Puts a slot that has expired, or that the owner has let go of, into the list
+// of its client. Wakes the client if it sleeps.
 void deliver(Timer *timer, uint32_t flags)
 {
     const lawn_shm_t *const shm = timer->shm;
@@ -63,7 +66,8 @@ void deliver(Timer *timer, uint32_t flags)
     }
 }
 
-// Calls the owner's function. True: the timer runs again.
+// Calls the program's function, if there is one. Returns true if the timer runs
+// again.
 bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
 {
     lawn_shm_t *const shm = timer->shm;
@@ -74,7 +78,8 @@ bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
     const lawn_time_t next =
         shm->expired(shm->arg, number_of(timer), slot.cookie, deadline, now);
     lawn_time_t stopped = LAWN_TIME_INFINITY;
-    // A start that the client has made meanwhile is later than this one.
+    // If the client has started the timer meanwhile, its start is the later one
+    // and stays.
     if (next == LAWN_TIME_INFINITY ||
         !Atomics::swap(&slot.deadline, &stopped, next)) {
         return false;
@@ -102,7 +107,7 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
     }
 }
 
-// A message.
+// Handles a message: a start or a release.
 void receive(Timer *timer)
 {
     Slot &slot = slot_of(timer);
@@ -117,7 +122,7 @@ void receive(Timer *timer)
     deliver(timer, done);
 }
 
-// What clients know of the clock.
+// Stores what clients need to compute the engine's time.
 void publish(lawn_shm_t *shm, lawn_time_t now)
 {
     Header &header = *shm->memory.header;
@@ -161,7 +166,8 @@ bool sleep(void *arg, lawn_time_t until)
 
 // ---- Files.
 
-// The lock of `path`; -1: somebody has it (BUSY), or IO.
+// Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
+// with errno.
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
 {
     for (;;) {
@@ -180,11 +186,11 @@ lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
             *fd_p = fd;
             return LAWN_OK;
         }
-        close(fd); // replaced meanwhile
+        close(fd); // the file was replaced meanwhile
     }
 }
 
-// FIFOs of an owner that did not end as it should.
+// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
 void remove_leftovers(const char *path, int fd)
 {
     Header header = {};
@@ -229,8 +235,8 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     return LAWN_OK;
 }
 
-// In a file of its own, which then takes the place of what is there: who has
-// that mapped keeps it.
+// Makes the memory in a new file, which then replaces the file at `path`. A
+// process that has mapped the old file keeps it.
 lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     char name[longest_name];
@@ -257,7 +263,7 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 lawn_status_t make_bell(lawn_shm_t *shm)
 {
     char name[longest_name];
-    name_fifo(name, shm->path, getpid(), 0); // shorter than the file's was
+    name_fifo(name, shm->path, getpid(), 0); // make_file() checks the length
     unlink(name);
     epoll_event event = {};
     event.events = EPOLLIN;
@@ -310,7 +316,8 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
         return status;
     }
     remove_leftovers(shm->path, locked);
-    // The bell before the file, which tells that all is there.
+    // The bell is made first, because the file tells clients that everything is
+    // there.
     status = make_timers(shm, params);
     status = status == LAWN_OK ? make_bell(shm) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
@@ -347,13 +354,15 @@ bool is_valid(const lawn_shm_params_t &params)
 unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
 {
     unsigned count = 0;
-    // What was left, then what is there: not what comes meanwhile.
+    // First the messages that were left over, then those that are there now.
+    // Messages that come meanwhile are left for the next call.
     for (bool is_taken = false;;) {
         if (const uint32_t number = shm->taken) {
             if (budget != 0 && count == budget) {
                 return count;
             }
-            // Before the flag is cleared: then it may be pushed again.
+            // This comes before receive(), which clears the flag: after that,
+            // the client may push the slot again.
             shm->taken = shm->memory.slot(number).next_message;
             receive(&timer_of(shm, number));
             ++count;

@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the owner has to itself: the plain timers, and what it knows of its
-// clients. owner.cc runs the timers; watch.cc knows the clients.
+// What the owner has to itself: its plain timers, and what it knows about its
+// clients. owner.cc makes the memory and runs the timers. watch.cc watches the
+// clients.
 
 #ifndef LAWN_SRC_SHM_OWNER_H
 #define LAWN_SRC_SHM_OWNER_H
@@ -13,11 +14,11 @@ namespace lawn::shm
 {
 
 struct Timer {
-    lawn_timer_t timer; // first
+    lawn_timer_t timer; // first, so that a timer can be cast
     lawn_shm_t *shm;
 };
 
-// Of a client; -1 for what is not there, or not yet.
+// The owner's descriptors for a client. -1 if there is none, or not yet.
 struct Watch {
     int pidfd;
     int fifo;
@@ -32,16 +33,16 @@ struct lawn_shm {
     lawn::shm::Memory memory;
     lawn::shm::Timer *timers;
     lawn::shm::Watch *watches;
-    uint32_t taken;      // messages that the budget has left
-    uint32_t joined;     // clients that were looked for
-    lawn_time_t look_at; // when to ask the kernel again
-    bool has_slept;      // since then
+    uint32_t taken;      // messages taken that the budget has left over
+    uint32_t joined;     // `joined` of the header at the latest look
+    lawn_time_t look_at; // when to look for clients again
+    bool has_slept;      // since the latest look
     uint64_t deaths;
     lawn_shm_expired_fn_t expired;
     void *arg;
     int file;
     int bell;
-    int epoll; // of the bell and the clients' pidfds
+    int epoll; // watches the bell and the clients' pidfds
     char path[lawn::shm::longest_name];
 };
 
@@ -58,17 +59,17 @@ inline Watch &watch_of(const lawn_shm_t *shm, uint32_t client)
     return shm->watches[client - 1];
 }
 
-// Takes messages; 0: all. Returns how many.
+// Takes at most `budget` messages (0: no limit). Returns how many it took.
 unsigned drain(lawn_shm_t *shm, unsigned budget);
 
-// Looks for clients that have come, and for those that are gone. Returns how
-// much there was to see.
+// Looks for clients that have come, and for those that are gone. Returns the
+// number of events that it saw.
 unsigned look(lawn_shm_t *shm);
 
-// Wakes a client that has gone to sleep.
+// Wakes a client that sleeps.
 void wake_client(const lawn_shm_t *shm, uint32_t client);
 
-// Forgets what is known of all clients.
+// Wakes all clients, closes the descriptors for them and removes their FIFOs.
 void unwatch_all(lawn_shm_t *shm);
 
 } // namespace lawn::shm

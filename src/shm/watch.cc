@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Clients come, end, and die.
+// Watches the clients for the owner: it learns when they come, close or die,
+// and takes back what they had.
 
 #include "shm/owner.h"
 
@@ -15,8 +16,9 @@ using namespace lawn::shm;
 namespace
 {
 
-// Closing a pidfd does not take it out of the epoll descriptor if the child of
-// a fork has it, too.
+// Closes the descriptors for a client and removes its FIFO. epoll must be told
+// to drop the pidfd: a close does not do it if the child of a fork has the
+// pidfd, too.
 void forget(const lawn_shm_t *shm, uint32_t client)
 {
     Watch &watch = watch_of(shm, client);
@@ -32,8 +34,8 @@ void forget(const lawn_shm_t *shm, uint32_t client)
     }
 }
 
-// Takes back all that a client had, which does nothing any more. Its slots are
-// in no list but its own when all messages have been taken.
+// Takes back everything that a client had. The client does nothing any more.
+// When all messages have been taken, its slots are in no list except its own.
 void sweep(lawn_shm_t *shm, uint32_t client)
 {
     drain(shm, 0);
@@ -58,7 +60,7 @@ void sweep(lawn_shm_t *shm, uint32_t client)
     Atomics::store(&place.pid, 0);
 }
 
-// False when that process is gone.
+// Opens a pidfd and adds it to epoll. Returns false if the process is gone.
 bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
 {
     Watch &watch = watch_of(shm, client);
@@ -66,8 +68,8 @@ bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
     if (watch.pidfd < 0) {
         return errno != ESRCH;
     }
-    // The number may be another process's by now. Before a client has told when
-    // it was born it is between two of its first steps.
+    // The pid may belong to another process by now. If `birth` is 0, the client
+    // is still joining: it has stored its pid, but not yet its birth.
     const uint64_t birth = Atomics::load(&shm->memory.client(client).birth);
     if (birth != 0 && birth != birth_of(pid)) {
         return false;
@@ -79,7 +81,8 @@ bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
     return true;
 }
 
-// Of a client that has come since, or had not finished to.
+// Looks at one client: it may be new, may not have finished joining at the last
+// look, or may be closed.
 void welcome(lawn_shm_t *shm, uint32_t client)
 {
     const Client &place = shm->memory.client(client);

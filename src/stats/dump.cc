@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Looking at what runs in a lawn, without touching it.
+// lawn_backlog() and lawn_dump(), which look at the timers of a lawn and change
+// nothing.
 
 #include "timer/queue.h"
 
@@ -15,15 +16,15 @@ namespace
 
 struct Count {
     lawn_time_t now;
-    size_t left; // that may be looked at
+    size_t left; // timers that may still be looked at
     size_t due;
 };
 
-// Where in a list nothing more is due.
+// The order of a list, which shows where its due timers end.
 enum class Order {
     none,
     by_check,    // a slot
-    by_deadline, // a queue, but for those that are paused
+    by_deadline, // a queue, except its paused timers
 };
 
 void look(const lawn_link_t *list, Order order, Count *count)

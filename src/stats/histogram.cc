@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Reading a histogram. lawn_histogram_bucket() has the arithmetic: the buckets
-// 8 * (shift + 1) to 8 * (shift + 1) + 7 count values of which `shift` bits
-// are dropped, so that four are left, the highest of them set.
+// Reads histograms (lawn/stats.h). lawn_histogram_bucket() drops the low
+// `shift` bits of a value from 8 on, so that four bits are left and the highest
+// of them is set. The buckets 8 * (shift + 1) to 8 * (shift + 1) + 7 count
+// these values.
 
 #include <lawn/stats.h>
 
