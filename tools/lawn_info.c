@@ -2,8 +2,8 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * lawn_info - what this machine and this build of Lawn offer: the clock, the
- * optional parts, the RDMA devices. The first thing to look at, and to send,
- * when timers behave oddly somewhere else.
+ * optional parts, the RDMA devices. Look at its report first, and send it, if
+ * timers behave oddly on another machine.
  */
 #include <lawn/lawn.h>
 
@@ -20,8 +20,8 @@ static const char *yes_no(bool value)
     return value ? "yes" : "no";
 }
 
-/* Cost of one reading in ns: the least of some batches, since whatever
- * interrupts a batch only adds to it. */
+/* Returns the cost of one reading in ns. It is the least of some batches,
+ * because an interruption only adds to a batch. */
 static double reading_cost(void)
 {
     const int batches = 8;
@@ -98,7 +98,7 @@ static void print_device(struct ibv_device *device)
 
 static void print_devices(void)
 {
-    /* NULL where the kernel has no RDMA at all; not to be freed then. */
+    /* NULL if the kernel has no RDMA at all. It must not be freed then. */
     int count = 0;
     struct ibv_device **devices = ibv_get_device_list(&count);
     printf("devices\n");
@@ -135,7 +135,7 @@ static void print_help(void)
            "hardware counter.\n");
 }
 
-/* A report that was cut short, by a full disk for instance, is no success. */
+/* A report that was cut short, for example by a full disk, is a failure. */
 static int finish(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {

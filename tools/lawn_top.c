@@ -2,9 +2,9 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * lawn_top - what the engines of running programs do: how late their timers
- * fire, how many wait, whether they stall. It shows those that publish their
- * statistics: started with LAWN_STATS=NAME, or with a `stats_name`
- * (lawn/engine.h).
+ * fire, how many timers wait, whether the engines stall. It shows engines that
+ * publish their statistics: the program was started with LAWN_STATS=NAME, or
+ * sets a `stats_name` (lawn/engine.h).
  */
 #include "report.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     long interval_msec;
     int64_t pid; /* 0: all */
     int64_t trace_pid;
-    const char *trace; /* "" ends; NULL: no trace */
+    const char *trace; /* "": end it; NULL: not asked for */
 } options_t;
 
 static void print_help(void)
@@ -78,7 +78,7 @@ static bool parse_interval(const char *text, long *msec)
     return true;
 }
 
-/* False: the command line is wrong, and that was said. */
+/* Returns false if the command line is wrong, and prints why. */
 static bool parse(int argc, char **argv, options_t *options, bool *help)
 {
     static const struct option known[] = {
@@ -157,8 +157,8 @@ static bool open_pages(pages_t *pages, int64_t pid)
     return true;
 }
 
-/* The absolute path of the file for engine `i`: the process has a directory of
- * its own. */
+/* Writes the path of the file for engine `i`. It is absolute, because the
+ * process has its own working directory. */
 static bool name_trace(char *name, size_t size, const char *file, size_t i)
 {
     char directory[PATH_MAX] = "";
@@ -226,7 +226,7 @@ static void report(const options_t *options, const pages_t *pages,
     }
 }
 
-/* The engines answer within two of their intervals, unless they sleep. */
+/* Engines that do not sleep answer within two of their intervals. */
 static void read_anew(pages_t *pages)
 {
     pages_ask_backlog(pages);

@@ -1,4 +1,9 @@
-/* Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds the statistics pages of engines, reads them, and asks for more
+ * (pages.h).
+ */
 #include "pages.h"
 
 #include <dirent.h>
@@ -18,7 +23,7 @@ static int is_page(const struct dirent *entry)
            0;
 }
 
-/* Whether the process has the page in its memory. */
+/* Returns whether the process has the page in its memory. */
 static bool is_in_use(const char *path, int64_t pid)
 {
     char name[64];
@@ -27,7 +32,7 @@ static bool is_in_use(const char *path, int64_t pid)
     snprintf(name, sizeof(name), "/proc/%lld/maps", (long long)pid);
     FILE *maps = fopen(name, "re");
     if (!maps) {
-        return errno != ENOENT; /* not to be told */
+        return errno != ENOENT; /* if it is unknown, the page stays */
     }
     while (!found && fgets(line, sizeof(line), maps)) {
         const char *at = strstr(line, path);
@@ -53,7 +58,8 @@ static lawn_page_t *map_page(const char *path)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* NULL: none that can be read, is of this version, and is in use. */
+/* Returns NULL unless the page can be read, is of this version and of process
+ * `pid` (0: of any), and is in use. Removes a page that is no longer in use. */
 static lawn_page_t *open_page(const char *path, int64_t pid)
 {
     lawn_page_t *shared = map_page(path);
@@ -123,7 +129,7 @@ static bool read_page(page_t *page)
 void pages_read(pages_t *pages)
 {
     for (size_t i = 0; i < pages->count; ++i) {
-        /* One that was killed as it wrote never ends. */
+        /* If an engine was killed while it wrote, the sequence stays odd. */
         for (int tries = 0; tries < 1000 && !read_page(&pages->pages[i]);) {
             ++tries;
         }

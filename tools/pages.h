@@ -1,7 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The statistics pages of the engines that run on this machine.
+ * The statistics pages of the engines that run on this machine. lawn_top reads
+ * them here. src/engine/page_layout.h has their format.
  */
 #ifndef LAWN_TOOLS_PAGES_H
 #define LAWN_TOOLS_PAGES_H
@@ -23,26 +24,27 @@ typedef struct {
     size_t count;
 } pages_t;
 
-/* Opens the pages of process `pid` (0: of all), and removes those that dead
- * processes have left. What cannot be opened is left out: others' are not for
- * this user. False, with errno, when there is no memory or no directory. */
+/* Opens the pages of process `pid` (0: of all processes), and removes pages
+ * that dead processes have left. Pages that cannot be opened are left out, such
+ * as those of other users. Returns false, with errno, if there is no memory or
+ * no directory. */
 bool pages_open(pages_t *pages, int64_t pid);
 
 void pages_close(pages_t *pages);
 
-/* Copies what the engines have written last. */
+/* Copies the latest state of each page. */
 void pages_read(pages_t *pages);
 
-/* Asks the engines to count their backlogs, which is in the page some passes
- * later. */
+/* Asks the engines to count their backlogs. The counts are in the pages some
+ * passes later. */
 void pages_ask_backlog(pages_t *pages);
 
-/* Has the engine record to `path`, an absolute one, or end its trace where that
- * is empty; waits for its answer. LAWN_ERR_TIMED_OUT when it makes no pass. IO
- * with errno. */
+/* Makes the engine record to `path`, which must be absolute, and waits for its
+ * answer. If `path` is empty, the engine ends its trace. Returns the engine's
+ * status, LAWN_ERR_TIMED_OUT if the engine makes no pass, or IO with errno. */
 lawn_status_t page_trace(page_t *page, const char *path);
 
-/* Nanoseconds since the page was written. */
+/* Returns the nanoseconds since the page was written. */
 uint64_t page_age(const page_t *page);
 
 void sleep_msec(long msec);

@@ -1,4 +1,8 @@
-/* Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * The reports of lawn_top (report.h).
+ */
 #include "report.h"
 
 #include <inttypes.h>
@@ -22,7 +26,7 @@ static double late_usec(const page_t *page, double q)
 
 /* ---- For people */
 
-/* A time in as few characters as tell it. */
+/* Writes a time in few characters, with a unit that suits it. */
 static const char *short_time(char text[16], double usec)
 {
     static const char *const units[] = {"us", "ms", "s"};
@@ -86,7 +90,7 @@ void report_table(const pages_t *pages, const pages_t *before)
 void report_lateness(const page_t *page)
 {
     const lawn_histogram_t *late = &page->state.late;
-    uint64_t counts[62] = {0}; /* of 8 buckets each: below 8, 16, 32, ... */
+    uint64_t counts[62] = {0}; /* 8 buckets each: below 8, 16, 32, ... */
     uint64_t most = 0;
     for (unsigned i = 0; i < LAWN_HISTOGRAM_BUCKETS; ++i) {
         counts[i / 8] += late->buckets[i];
@@ -109,8 +113,9 @@ void report_lateness(const page_t *page)
 
 /* ---- For programs */
 
-/* A name may have anything in it: what would end the string, or is no
- * character of it, is escaped, by "\\u00.." in JSON and left out else. */
+/* Prints a name, which may contain anything. Quotes and backslashes are
+ * escaped. Control characters are escaped by "\\u00.." in JSON and left out
+ * otherwise. */
 static void print_text(const char *text, bool is_json)
 {
     for (const char *c = text; *c != '\0'; ++c) {
@@ -271,7 +276,8 @@ static void print_metric(const pages_t *pages, const metric_t *metric)
     }
 }
 
-/* A bucket for each power of two; the sum is of the buckets' bounds. */
+/* Prints a bucket for each power of two. The sum is computed from the bounds of
+ * the buckets. */
 static void print_histogram(const page_t *page)
 {
     const lawn_histogram_t *late = &page->state.late;
