@@ -1,19 +1,21 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The two timers of a connection, and where their rules come from:
-//   - RTO, its backoff and its restarts: RFC 6298 (rto.h has the arithmetic);
-//     which round trips may be measured is Karn's rule, its section 3; that the
-//     ACK echoes the time of sending is RFC 7323, its sections 3 and 4.
-//   - Peer timeout: the user timeout of TCP (RFC 793, 3.8; RFC 5482), counted
-//     from the oldest unacknowledged send.
+// The two timers of a connection. Their rules come from:
+//   - RTO, its backoff and its restarts: RFC 6298 (rto.h has the arithmetic).
+//     Its section 3, Karn's rule, says which round trips may be measured. That
+//     the ACK echoes the time of sending is RFC 7323, sections 3 and 4.
+//   - Peer timeout: the user timeout of TCP (RFC 793, 3.8; RFC 5482). It counts
+//     from the oldest unacknowledged send, or from the latest ACK if that is
+//     later.
 //   - Keepalive: RFC 1122, 4.2.3.6, with the idle time, interval and number of
-//     probes that TCP implementations have made of it.
+//     probes of TCP implementations.
 //
-// A connection is open while it has an engine. Calls on a closed one, dead ones
-// included, do nothing: a transport may still be draining its queues.
+// A connection is open while `engine` is set. Calls on a closed connection do
+// nothing, even if it was closed because its peer is dead: the transport may
+// still be draining its queues.
 //
-// Every op may free the connection, so each is called last, when the timer is
-// running again or both are stopped.
+// Every op may free the connection. So it is called last, when the timer runs
+// again or both timers are stopped.
 
 #include "conn/rto.h"
 
@@ -49,7 +51,7 @@ lawn_conn_params_t defaults(double ticks_per_sec)
 
 bool params_are_valid(const lawn_conn_params_t &params)
 {
-    // A NaN or infinite factor fails here too.
+    // A factor that is NaN or infinite fails here, too.
     const bool backs_off = params.backoff >= 1 && params.backoff <= __DBL_MAX__;
     const bool has_rto = params.rto_fixed != 0 ||
                          (params.rto_initial != 0 && params.rto_max != 0);
@@ -60,16 +62,16 @@ bool params_are_valid(const lawn_conn_params_t &params)
            can_probe;
 }
 
-// A share of `jitter`, 0 and all of it included, that depends on the address
-// alone.
+// Returns a share of `jitter`, from 0 to all of it. The share depends only on
+// the address of `conn`.
 lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
 {
     const uint64_t hash = mix64(reinterpret_cast<uintptr_t>(conn));
     return static_cast<lawn_time_t>((uint128{jitter} + 1) * hash >> 64);
 }
 
-// Starts the retransmit timer: after the RTO, or when the peer timeout is over
-// if that comes first, so that it is found to be over at its very time.
+// Starts the retransmit timer. It expires after the RTO, or exactly when the
+// peer timeout is over if that is earlier.
 void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
 {
     lawn_time_t ttl = conn->rto;
@@ -91,22 +93,23 @@ void received(lawn_conn_t *conn, lawn_time_t now)
     }
 }
 
-// Nothing can have been under way for longer than the connection is open. A
-// tighter bound would be wrong: what was sent before the connection was last
-// idle may be late, and answered together with something newer.
+// A round trip cannot be longer than the connection has been open. A tighter
+// bound would be wrong: something that was sent before the connection was last
+// idle may arrive late, and be answered together with something newer.
 bool can_have_taken(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt)
 {
-    // A tick more: as 0 is none, a round trip within a tick is given as 1.
+    // One tick more is allowed: 0 means no sample, so a round trip within one
+    // tick is given as 1.
     const lawn_time_t more_than = rtt - 1;
     if (LAWN_LIKELY(now >= conn->since && more_than <= now - conn->since)) {
         return true;
     }
-    // `now` may be a pass's, and the round trip have ended after its beginning.
+    // `now` may be the time of a pass, and the round trip may have ended later.
     const lawn_time_t latest = read_clock(conn->engine);
     return latest >= conn->since && more_than <= latest - conn->since;
 }
 
-// Something new was acknowledged, with the sample `rtt`, or 0.
+// Something new was acknowledged. `rtt` is the sample, or 0 if there is none.
 void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
 {
     received(conn, now);
@@ -117,8 +120,8 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
         conn->srtt = measured.srtt;
         conn->rttvar = measured.rttvar;
         if (params.rto_fixed == 0) {
-            // The counter ticks far below a nanosecond, but a round trip is
-            // measured by a loop that polls: G is a microsecond.
+            // The clock's ticks are much finer, but it is a polling loop that
+            // measures the round trip. So G is a microsecond.
             conn->rto = rto_from_rtt(measured, conn->engine->usec,
                                      params.rto_min, params.rto_max);
         }
@@ -126,7 +129,7 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
     if (all_acked) {
         lawn_timer_pause(conn->engine->lawn, &conn->retransmit); // 5.2
     } else {
-        // 5.3. When the oldest send that is left was made is not known here;
+        // 5.3. The time of the oldest remaining send is not known here, but
         // the peer has just shown that it lives.
         conn->unacked_since = now;
         start_retransmit(conn, now);
@@ -142,10 +145,10 @@ void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
     }
 }
 
-// A stall took all of the time in which the program should have made the first
-// retransmission and waited for the answer: a peer that could not be
-// heard is not dead. True at most once until something is acknowledged, so
-// that a program that always polls late still finds a dead peer.
+// True if a stall took all the time in which the program should have made the
+// first retransmission and waited for its answer. A peer that could not be
+// heard is not dead. True at most once until something is acknowledged, so that
+// a program that always polls late still finds a dead peer.
 bool was_absent(const lawn_conn_t *conn)
 {
     const lawn_time_t deadline = lawn_timer_deadline(&conn->retransmit);
@@ -153,8 +156,8 @@ bool was_absent(const lawn_conn_t *conn)
            add_saturating(deadline, conn->rto) <= conn->engine->stalled_at;
 }
 
-// RFC 6298, 5.4 to 5.6: retransmit, back off, restart. However many RTOs have
-// gone by, this is one attempt, and the next RTO counts from `now`.
+// RFC 6298, 5.4 to 5.6: retransmit, back off, restart. This is one attempt,
+// however many RTOs have passed. The next RTO counts from `now`.
 void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_conn_t *const conn = reinterpret_cast<lawn_conn_t *>(
@@ -166,7 +169,8 @@ void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
             die(conn, now, LAWN_CONN_PEER_TIMEOUT);
             return;
         }
-        // One RTO from now; `now` is at least peer_timeout.
+        // The peer timeout will be over one RTO from now. `now` is at least
+        // `peer_timeout`, so the difference does not wrap.
         conn->unacked_since =
             add_saturating(now - params.peer_timeout, conn->rto);
     }
@@ -278,7 +282,7 @@ void lawn_conn_close(lawn_conn_t *conn)
 
 void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
 {
-    // RFC 6298, 5.1. A timer that runs has an older send to watch.
+    // RFC 6298, 5.1. A timer that already runs watches an older send.
     if (conn->engine && !lawn_timer_is_active(&conn->retransmit)) {
         conn->since = earlier_of(conn->since, now);
         conn->unacked_since = now;
@@ -303,7 +307,7 @@ void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
     if (!conn->engine) {
         return;
     }
-    // What a peer echoes is no mistake of this program's: no assertion.
+    // A false echo is a mistake of the peer, not of this program: no assertion.
     const bool is_sample =
         sent_at != 0 && sent_at >= conn->since && sent_at < now;
     conn->spurious +=

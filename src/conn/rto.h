@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of RFC 6298, "Computing TCP's Retransmission Timer", on ticks.
-// Pure functions of integers, so that they can be checked against the RFC by
-// hand. Intermediate values have 128 bits: nothing overflows, results saturate.
+// The arithmetic of RFC 6298, "Computing TCP's Retransmission Timer", on ticks,
+// for conn.cc. These are pure functions, so that they can be checked against
+// the RFC by hand. Intermediate values have 128 bits, so nothing overflows.
+// Results saturate.
 
 #ifndef LAWN_SRC_CONN_RTO_H
 #define LAWN_SRC_CONN_RTO_H
@@ -14,21 +15,21 @@ namespace lawn
 
 __extension__ typedef unsigned __int128 uint128;
 
-// `srtt` 0: nothing was measured.
+// If `srtt` is 0, nothing was measured.
 struct Rtt {
     lawn_time_t srtt;
     lawn_time_t rttvar;
 };
 
-// Takes in the round trip `r`, not 0. RFC 6298, 2.2 for the first, else 2.3:
-// alpha is 1/8, beta 1/4. Both averages are rounded to the nearest tick; SRTT
-// does not become 0.
+// Takes the round trip `r`, which is not 0, into the averages. RFC 6298, 2.2
+// for the first sample, else 2.3: alpha is 1/8, beta 1/4. Both averages are
+// rounded to the nearest tick. SRTT does not become 0.
 inline Rtt rtt_update(Rtt rtt, lawn_time_t r)
 {
     if (rtt.srtt == 0) {
         return {r, r / 2};
     }
-    // 2.3 wants RTTVAR from the SRTT before this sample.
+    // 2.3 calculates RTTVAR with the SRTT from before this sample.
     const lawn_time_t error = rtt.srtt > r ? rtt.srtt - r : r - rtt.srtt;
     const uint128 rttvar = (uint128{rtt.rttvar} * 3 + error + 2) / 4;
     const uint128 srtt = (uint128{rtt.srtt} * 7 + r + 4) / 8;
@@ -50,15 +51,15 @@ inline lawn_time_t rto_from_rtt(Rtt rtt, lawn_time_t granularity,
     return rto > max ? max : rto_clamp(static_cast<lawn_time_t>(rto), min, max);
 }
 
-// RFC 6298, 5.5: the timer backs off, here by `factor` >= 1, up to `max`
-// (which is not below `rto`). Rounded down.
+// RFC 6298, 5.5: the timer backs off by `factor` >= 1, up to `max`, which is
+// not below `rto`. The result is rounded down.
 inline lawn_time_t rto_back_off(lawn_time_t rto, double factor, lawn_time_t max)
 {
     const double product = static_cast<double>(rto) * factor;
     if (!(product < static_cast<double>(max))) {
         return max;
     }
-    // A double has 53 bits, so that of 64 may come out below what went in.
+    // A double has 53 bits. So a large `rto` may come out smaller than it was.
     return rto_clamp(static_cast<lawn_time_t>(product), rto, max);
 }
 

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The pass: one reading of the clock, every source, then the timers. An idle
-// pass is the clock, a few stores and one call into the lawn; what is rare (a
-// stall, a removal) is one predicted branch until it happens.
+// The pass of an engine: it reads the clock once, polls every source, and then
+// expires timers. An idle pass costs a reading of the clock, a few stores and
+// one look at the lawn. Rare events, such as a stall or a removed source, cost
+// the other passes one predicted branch each.
 
 #include "engine/engine.h"
 
@@ -36,7 +37,7 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
             ? params->stall_threshold
             : ticks_from(default_stall_msec, 1000, engine->ticks_per_sec);
     engine->notable_gap = earlier_of(engine->stall_threshold, 1);
-    // Nothing comes before the first pass, so it is never late.
+    // The first pass follows no other pass, so it is never late.
     engine->notable_at = LAWN_TIME_INFINITY;
     engine->times_sources = params->time_sources;
     engine->allocator = params->lawn.allocator;
@@ -65,8 +66,9 @@ void free_removed(lawn_engine_t *engine)
     }
 }
 
-// Polls up to `last`, the end of the list when the pass began: it is in the
-// list until the pass ends, and what was added since stands behind it.
+// Polls the sources up to `last`, the end of the list when the pass began.
+// `last` stays in the list until the pass ends. Sources that were added since
+// come after it.
 uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
 {
     uint64_t work = 0;
@@ -91,7 +93,7 @@ uint64_t run_passengers(const lawn_engine_t *engine, lawn_time_t now)
     return work;
 }
 
-// What most engines have none of.
+// Does work that few passes have: passengers and removed sources.
 uint64_t do_rest(lawn_engine_t *engine, lawn_time_t now)
 {
     const uint64_t work = run_passengers(engine, now);
@@ -102,7 +104,7 @@ uint64_t do_rest(lawn_engine_t *engine, lawn_time_t now)
     return work;
 }
 
-// As a source: only an engine that has a box pays for it.
+// The box is a source, so an engine without a box does not pay for it.
 unsigned poll_box(void *arg)
 {
     lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
@@ -111,17 +113,18 @@ unsigned poll_box(void *arg)
 
 } // namespace
 
-// A little, by which the counters of two processors may differ, is waited for:
-// if it moved the time, a thread that goes to and fro between the two would
-// move it again and again. Kernels do not let programs use counters that
-// differ by more than microseconds, and a timer that is a millisecond late is
-// what any scheduler does. More than that is a machine that was suspended,
-// migrated or restored.
+// A small step back is skew between the counters of two processors. The
+// engine's time then stands still until the clock has caught up. If `offset`
+// grew with each such step, a thread that goes to and fro between the two
+// processors would increase it again and again. The limit is a millisecond:
+// kernels do not let programs use counters that differ by more than
+// microseconds, and any scheduler may delay a timer by a millisecond. A larger
+// step means that the machine was suspended, migrated or restored.
 LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *engine, lawn_time_t now)
 {
     const lawn_time_t step = engine->now - now;
     if (step > engine->msec) {
-        // Modulo 2^64, as the sum that the offset is for.
+        // This sum wraps modulo 2^64, as the sum of clock and offset does.
         __atomic_store_n(&engine->offset, engine->offset + step,
                          __ATOMIC_RELAXED);
         note_step(engine, step);
@@ -177,7 +180,7 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     close_page(engine);
     LAWN_ASSERT(!engine->passengers);
     if (engine->passengers) {
-        return; // it is a worker
+        return; // it is a worker or runs shared memory
     }
     lawn_box_destroy(engine->box);
     close_sleep(engine);
@@ -264,8 +267,9 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
             work += poll_sources(engine, last);
         }
     }
-    // As of then, even if a source has read the clock since: nothing was polled
-    // at that time, and the process may have been stopped in between.
+    // Expire timers as of `now`, even if a source has read the clock since.
+    // Nothing was polled at that later time, and the process may have been
+    // stopped in between.
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
     if (done.touched != 0) {
         note_work(engine, done, now);
@@ -286,8 +290,9 @@ lawn_time_t lawn_engine_now(const lawn_engine_t *engine)
 
 lawn_time_t lawn_engine_time(const lawn_engine_t *engine)
 {
-    // In this order: the offset for a step back is never added to what the
-    // clock showed before it, which would be a time far ahead.
+    // The order matters. If the clock were read first, the offset for a step
+    // back could be added to a reading from before the step. The sum would be
+    // far in the future.
     const lawn_time_t offset =
         __atomic_load_n(&engine->offset, __ATOMIC_ACQUIRE);
     const lawn_time_t now = read_ticks(engine) + offset;

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The structures behind lawn_engine_t and lawn_source_t, and the border
-// between the pass (engine.cc) and sleeping (sleep.cc): a program that never
-// blocks never reaches the second.
+// The structures behind lawn_engine_t and lawn_source_t, and the border between
+// the pass (engine.cc) and sleeping (sleep.cc). The pass itself calls sleep.cc
+// only to wake another engine, so a program that never blocks does not pay for
+// sleeping.
 
 #ifndef LAWN_SRC_ENGINE_ENGINE_H
 #define LAWN_SRC_ENGINE_ENGINE_H
@@ -20,83 +21,89 @@ namespace lawn
 struct Page;
 struct Trace;
 
-// Who has a say in an engine's passes and sleep: a worker of a group, the owner
-// of a shared memory.
+// A passenger takes part in an engine's passes, and has a say before the engine
+// sleeps. Passengers are the worker of a group, the owner of shared memory, the
+// statistics page, and the engine's own thread (thread.h).
 struct Passenger {
-    // Last in each pass, when all sources were polled. Returns the work done.
-    // NULL: nothing, and no `next`.
+    // Called last in each pass, after sources and timers. Returns the work
+    // done. If `pass` is NULL, the passenger has nothing to do in passes, and
+    // `next` is not called.
     unsigned (*pass)(void *arg, lawn_time_t now, unsigned budget);
-    lawn_time_t (*next)(void *arg); // when to pass again
-    // The engine is about to sleep, and what wakes it is set. False: do not.
+    lawn_time_t (*next)(void *arg); // the next pass, at the latest
+    // Called before the engine sleeps, when the timerfd that wakes it is
+    // already set. Returns false if the engine must not sleep.
     bool (*sleep)(void *arg, lawn_time_t until);
     void *arg;
-    Passenger *behind; // or nullptr
+    Passenger *behind; // the next in the list, or nullptr
 };
 
 } // namespace lawn
 
-// A source removed inside a pass loses its `poll` at once, and its place in
-// the list and its memory when the pass has ended: whoever walks the list may
-// go on from where it is.
+// If a source is removed inside a pass, `poll` becomes NULL at once. The source
+// leaves the list and is freed when the pass has ended, so code that walks the
+// list can go on from it.
 struct lawn_source {
     lawn_source_t *next;
     lawn_source_t *prev;
-    lawn_poll_fn_t poll; // NULL: removed
+    lawn_poll_fn_t poll; // NULL if removed
     void *arg;
     int fd;
-    // Where polls are timed: what `poll` calls, `arg` being this source.
+    // Only if polls are timed. `poll` is then poll_timed(), its `arg` is this
+    // source, and poll_timed() calls this function.
     lawn_poll_fn_t timed_poll;
     void *timed_arg;
     lawn_engine_t *engine;
 };
 
 struct lawn_engine {
-    // What every pass touches. Other threads read the clock, its offset and
-    // `now`, so the latter two are stored atomically.
+    // Every pass uses these fields. Other threads read the clock, `offset` and
+    // `now`. The last two change, so they are stored atomically.
     lawn_clock_fn_t clock;
     void *clock_arg;
-    lawn_time_t offset; // by which the clock has gone back
-    lawn_time_t now;    // on the engine's time: the clock and the offset
-    // A pass from `notable_at` on, `notable_gap` after the one before, is a
-    // stall, or the longest gap so far.
+    lawn_time_t offset; // how far the clock has gone back
+    lawn_time_t now;    // of the latest pass: clock plus offset
+    // A pass at `notable_at` or later is a stall, or ends the longest gap so
+    // far. `notable_at` is `notable_gap` after the latest pass or the end of a
+    // sleep.
     lawn_time_t notable_at;
     lawn_time_t notable_gap;
     lawn_time_t stall_threshold;
     lawn_t *lawn;
     lawn_source_t *first;
     lawn_source_t *last;
-    lawn_box_t *box;             // nullptr until somebody asks for it
+    lawn_box_t *box;             // nullptr until lawn_engine_box()
     lawn::Passenger *passengers; // a list
     unsigned budget;
     bool in_pass;
-    bool has_removed; // sources to free when all was polled
-    bool has_rest;    // those, or passengers
+    bool has_removed; // sources wait to be freed after the polls
+    bool has_rest;    // has_removed, or there are passengers
     bool times_sources;
-    uint32_t sequence; // of changes of `stats`; odd while there is one
+    uint32_t sequence; // counter for `stats`; odd during a change
     lawn_engine_stats_t stats;
     lawn_histogram_t late;
 
-    lawn_time_t stalled_at; // the latest pass that was late; 0: none
+    lawn_time_t stalled_at; // time of the latest stall; 0: none
     double ticks_per_sec;
-    lawn_time_t usec; // the ticks of a microsecond, rounded up
-    lawn_time_t msec; // likewise
+    lawn_time_t usec; // ticks per microsecond, rounded up
+    lawn_time_t msec; // ticks per millisecond, rounded up
     lawn_allocator_t allocator;
     lawn::Trace *trace; // or nullptr
-    lawn::Page *page;   // likewise
+    lawn::Page *page;   // or nullptr
 
-    // Sleeping; -1 until something needs it. wake() reads some of it, so that
-    // is stored atomically.
+    // For sleeping. The descriptors are -1 until they are needed. wake() reads
+    // `timer_fd`, `forks` and `signature` in other threads, so these are stored
+    // atomically.
     int epoll_fd;
     int timer_fd;
-    unsigned forks;     // fork_count when they were opened
-    unsigned signature; // by which timer_fd is known
-    lawn_time_t armed;  // what timer_fd is set to; INFINITY: nothing
+    unsigned forks;     // fork_count when the descriptors were opened
+    unsigned signature; // identifies timer_fd
+    lawn_time_t armed;  // the time timer_fd is set to; INFINITY: none
 };
 
 namespace lawn
 {
 
-// A clock as parameters give it: NULL is the processor's.
+// Reads a clock that parameters give. NULL is lawn_get_time().
 inline lawn_time_t read_ticks(lawn_clock_fn_t clock, void *arg)
 {
     return clock ? clock(arg) : lawn_get_time();
@@ -109,28 +116,30 @@ inline lawn_time_t read_ticks(const lawn_engine_t *engine)
 
 inline bool rate_is_valid(double ticks_per_sec)
 {
-    // NaN and infinity fail here too.
+    // NaN and infinity fail here, too.
     return ticks_per_sec >= 0 && ticks_per_sec <= __DBL_MAX__;
 }
 
-// The clock was read and shows `now`, which is before the latest pass. Returns
-// the time of that, from which the engine's time goes on.
+// Handles a clock that has shown `now`, which is before the latest pass.
+// Returns the time from which the engine's time goes on: that of the latest
+// pass.
 lawn_time_t go_on(lawn_engine_t *engine, lawn_time_t now);
 
-// The engine's time, which does not go back behind the latest pass.
+// Returns the engine's time, which is never before the latest pass.
 inline lawn_time_t read_clock(lawn_engine_t *engine)
 {
     const lawn_time_t now = read_ticks(engine) + engine->offset;
     return LAWN_LIKELY(now >= engine->now) ? now : go_on(engine, now);
 }
 
-// Inside a pass, or a callback of somebody else's advance or drain of the lawn.
+// True inside a pass, and in a callback of any other advance or drain of the
+// lawn.
 inline bool is_inside(const lawn_engine_t *engine)
 {
     return engine->in_pass || is_busy(engine->lawn);
 }
 
-// When to pass again, for the lawn or a passenger.
+// Returns when the lawn or a passenger needs the next pass.
 inline lawn_time_t next_of(const lawn_engine_t *engine)
 {
     lawn_time_t next = lawn_next(engine->lawn);
@@ -140,22 +149,22 @@ inline lawn_time_t next_of(const lawn_engine_t *engine)
     return next;
 }
 
-// The next pass is late when it comes later than usual after `time`.
+// The next pass is notable if it comes `notable_gap` or more after `time`.
 inline void expect_pass(lawn_engine_t *engine, lawn_time_t time)
 {
     engine->notable_at = add_saturating(time, engine->notable_gap);
 }
 
-// A pass has come at `notable_at` or later. True: it is a stall.
+// Handles a pass at `notable_at` or later. Returns true if it is a stall.
 bool note_gap(lawn_engine_t *engine, lawn_time_t now);
 
-// A pass at `now` has touched timers.
+// Counts the work of a pass at `now` that has touched timers.
 void note_work(lawn_engine_t *engine, Work done, lawn_time_t now);
 
-// The clock has gone back by `step`.
+// Counts that the clock has gone back by `step`.
 void note_step(lawn_engine_t *engine, lawn_time_t step);
 
-// Polls a source `arg` and measures how long that takes.
+// Polls the source `arg`, and measures how long the poll takes.
 unsigned poll_timed(void *arg);
 
 inline void add_passenger(lawn_engine_t *engine, Passenger *passenger)
@@ -174,16 +183,18 @@ inline void remove_passenger(lawn_engine_t *engine, const Passenger *passenger)
     *link = passenger->behind;
 }
 
-// Lets `fd` wake a sleeping engine. IO, with errno.
+// Lets `fd` wake a sleeping engine. Returns OK, or IO with errno.
 lawn_status_t watch(lawn_engine_t *engine, int fd);
 
-// Undoes watch() for a source that is leaving, unless another shares its fd.
+// Undoes watch() for a source that is removed, unless another source has its
+// fd.
 void unwatch(lawn_engine_t *engine, const lawn_source_t *source);
 
-// Wakes the engine `arg` from another thread, which has found it asleep.
+// Wakes the engine `arg` if it sleeps. Any thread may call it.
 void wake(void *arg);
 
-// Closes what sleeping has opened; in the child of a fork, for it alone.
+// Closes the descriptors that sleeping has opened. In the child of a fork, this
+// does not affect the parent.
 void close_sleep(lawn_engine_t *engine);
 
 } // namespace lawn

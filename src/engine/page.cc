@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The page is written at the end of a pass, when the one before is some
-// milliseconds old, and before the engine sleeps. A child of a fork has the
+// Writes the statistics page of an engine, and answers what its readers ask
+// for. The page is written at the end of a pass, if it was last written 10 ms
+// ago or earlier, and before the engine sleeps. The child of a fork has the
 // parent's page in its memory, and leaves it alone.
 
 #include "engine/page.h"
@@ -30,7 +31,7 @@ struct Page {
     lawn_engine_t *engine;
     lawn_page_t *shared;
     lawn_time_t interval;
-    lawn_time_t written; // when
+    lawn_time_t written; // when it was last written
     pid_t owner;
     uint32_t backlog_seen;
     uint64_t backlog;
@@ -72,7 +73,8 @@ void publish(Page *page, lawn_time_t now, bool is_asleep)
     page->written = now;
 }
 
-// A reader may write anything to the page, so its path is copied and ended.
+// A reader may write anything to the page at any time. So the path is copied
+// first, and the copy is terminated.
 void answer_trace(Page *page, uint32_t asked)
 {
     lawn_page_t *const shared = page->shared;
@@ -125,13 +127,13 @@ bool before_sleep(void *arg, lawn_time_t)
     Page *const page = static_cast<Page *>(arg);
     if (getpid() == page->owner) {
         publish(page, page->engine->now, true);
-        page->written -= page->interval; // the next pass tells that it is up
+        page->written -= page->interval; // so the next pass clears `asleep`
     }
     return true;
 }
 
-// A number that no file has, so that the page of a dead process with the same
-// pid is left to who looks for it.
+// Tries numbers until it finds one that no file has. If a dead process had the
+// same pid, its page stays: lawn_top removes it.
 int create_file(Page *page)
 {
     static unsigned count;
@@ -148,8 +150,8 @@ int create_file(Page *page)
 
 lawn_page_t *map_file(int fd)
 {
-    // All of it is there: a full file system is told of here, and not by a
-    // signal when it is written to.
+    // Allocates the whole file. If the file system is full, that is an error
+    // here, and not a signal when the page is written.
     const int error = posix_fallocate(fd, 0, sizeof(lawn_page_t));
     if (error != 0) {
         errno = error;

@@ -1,14 +1,15 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * What is in a statistics page, a file in /dev/shm that an engine writes and
- * lawn_top reads. Both are of one version of Lawn: another one's is refused.
+ * What a statistics page contains. The page is a file in /dev/shm that an
+ * engine writes and lawn_top reads. lawn_top ignores the page of another
+ * version of Lawn.
  *
- * The engine copies what it counts every few milliseconds, by a sequence
- * counter: who reads an odd one, or another after than before, reads again.
- * What a reader asks for is in words of the reader's own. The page of a process
- * that lives is in its memory, as /proc/PID/maps tells; another one is left
- * over.
+ * The engine copies its statistics to the page every few milliseconds, under a
+ * sequence counter. If the counter is odd, or differs after the reading, the
+ * reader reads again. Requests of readers are in fields that only readers
+ * write. A page is in use if /proc/PID/maps shows it in the memory of its
+ * process. Otherwise the process has died, and its page is left over.
  */
 #ifndef LAWN_SRC_ENGINE_PAGE_LAYOUT_H
 #define LAWN_SRC_ENGINE_PAGE_LAYOUT_H
@@ -18,10 +19,10 @@
 #define LAWN_PAGE_DIRECTORY "/dev/shm"
 #define LAWN_PAGE_PREFIX "lawn-stats."
 #define LAWN_PAGE_MAGIC 0x31706f746e77616cU /* "lawntop1" */
-/* Timers that the engine looks at to count its backlog. */
+/* The most timers that the engine looks at to count its backlog. */
 #define LAWN_PAGE_LOOKS 65536
 
-/* Written before the magic number, and not after. */
+/* Written before the magic number, and not changed afterwards. */
 typedef struct {
     int64_t pid;
     double ticks_per_sec;
@@ -31,11 +32,11 @@ typedef struct {
 } lawn_page_owner_t;
 
 typedef struct {
-    uint64_t now;     /* the engine's time, of the latest pass */
-    uint64_t written; /* CLOCK_MONOTONIC, ns */
-    uint64_t running; /* timers */
-    uint64_t backlog; /* when it was counted last */
-    uint64_t asleep;  /* 1: since `written` */
+    uint64_t now;     /* the engine's time at its latest pass */
+    uint64_t written; /* time of this copy: CLOCK_MONOTONIC, ns */
+    uint64_t running; /* timers that run */
+    uint64_t backlog; /* timers that were due at the latest count */
+    uint64_t asleep;  /* 1: the engine has slept since `written` */
     lawn_engine_stats_t stats;
     lawn_histogram_t late;
 } lawn_page_state_t;
@@ -45,9 +46,9 @@ typedef struct {
     uint64_t size; /* of this structure */
     lawn_page_owner_t owner;
     uint32_t sequence;
-    /* Readers add one to count the backlog anew, or to have a trace begin
-     * (end, where `trace_path` is empty). The engine answers with the number
-     * that it has seen. */
+    /* Readers add one to a number to have the backlog counted again, or to have
+     * a trace begin (end, if `trace_path` is empty). The engine answers for a
+     * trace with the number that it has seen. */
     uint32_t backlog_asked;
     uint32_t trace_asked;
     uint32_t trace_answered;

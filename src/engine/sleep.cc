@@ -1,29 +1,31 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Sleeping: one epoll descriptor over the sources' fds and a timerfd, since
-// the timeout of epoll_wait() counts milliseconds and a timerfd nanoseconds.
+// Sleeping: how an engine lets its program block until there is work. One epoll
+// descriptor covers the sources' fds and a timerfd. The timerfd is needed
+// because the timeout of epoll_wait() counts milliseconds, and a timerfd
+// nanoseconds.
 //
-// The timerfd is set only when the deadline to wait for has changed or it has
-// run out, and setting it also ends its readability: no pass pays for it, and
-// it is never read.
+// The timerfd is set only if the deadline to wait for has changed, or if the
+// timerfd has run out. Setting it also makes it unreadable again, so it is
+// never read. No pass makes a system call for it.
 //
-// A sleep is no stall. Until the next pass, `notable_at` counts from the time
-// up to which the program may be away: the deadline that was armed, and after
-// lawn_engine_wait() its return if that came before. A program that was
-// stopped while it slept is late for that deadline, and so its pass is a
-// stall; one that a source woke before it, and was stopped before its own
-// poll() returned, cannot be told from a sleeper.
+// A sleep is not a stall. After a sleep, `notable_at` counts from the time
+// until which the program may be away: the armed deadline, or the return of
+// lawn_engine_wait() if that is earlier. If the program is stopped while it
+// sleeps, it is late for that deadline, so its next pass is a stall. One case
+// cannot be told from a sleep: a source wakes the program before the deadline,
+// and the program is stopped before its own poll() returns.
 //
-// The child of a fork has the parent's descriptors, and what it did to them
-// would be done to the parent: it opens its own when it needs them. It knows by
-// a count of forks.
+// The child of a fork has the parent's descriptors, and what it does to them
+// affects the parent. So the child opens its own when it needs them. A count of
+// forks tells it that it is a child.
 //
-// Daemons close all descriptors, in a child or not, and open other files, which
-// get the same numbers. So the engine's own are recognised before they are used
-// or closed, by system calls that change nothing in any file: the timerfd by
-// its interval, which it never comes to and which no other has, and the epoll
-// descriptor by the timerfd that is registered in it. An epoll descriptor whose
-// timerfd is gone cannot be told from a foreign one and stays open.
+// Daemons close all descriptors, in a child or not, and then open other files,
+// which get the same numbers. So the engine recognises a descriptor as its own
+// before it uses or closes it, by system calls that change nothing in any file.
+// Its timerfd has an interval that no other timerfd has, and that never passes.
+// Its epoll descriptor has that timerfd registered in it. If the timerfd is
+// gone, an epoll descriptor cannot be told from a foreign one, and stays open.
 
 #include "engine/engine.h"
 
@@ -47,20 +49,22 @@ enum Event : uint64_t { timer_event, source_event };
 
 constexpr uint64_t nsec_per_sec = 1000000000;
 
-// Far deadlines are waited for in steps, so that no 64-bit value overflows
-// what the kernel takes: it wakes, finds nothing due, and sleeps again.
+// An engine waits for a far deadline in steps, so that no 64-bit value
+// overflows what the kernel takes. After a step it wakes, finds nothing due,
+// and sleeps again.
 constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 
-// Timers looked at to find out when to wake: a few us at most, as the system
-// calls of going to sleep. Where that is not enough the engine wakes early, and
-// moves all of them and more.
+// The most timers that are looked at to find out when to wake. That takes a few
+// us at most, as long as the system calls of going to sleep. If it is not
+// enough, the engine wakes early, and then moves all of these timers and more.
 constexpr unsigned settle_touches = 256;
 
-// The seconds of the interval of every engine's timerfd, 57 years; its
-// nanoseconds are the engine's own.
+// The interval of each engine's timerfd is this number of seconds (57 years),
+// plus the engine's signature in nanoseconds.
 constexpr time_t interval_sec = 0x6c61776e;
 
-unsigned signature_count; // of the process, and of those that it is a fork of
+// Signatures used so far, by this process and the ones that it was forked from.
+unsigned signature_count;
 
 bool control(int epoll_fd, int operation, int fd, Event event)
 {
@@ -82,8 +86,9 @@ lawn_status_t add_source_fd(int epoll_fd, int fd)
     return status != LAWN_OK && errno == EEXIST ? LAWN_OK : status;
 }
 
-// In the child of a fork: what it still has of the sources' fds wakes it, too;
-// one that it has closed, or that is something else by now, does not.
+// Adds the sources' fds when the descriptors are opened again. In the child of
+// a fork, an fd that it still has wakes it, too. Most failures are ignored: the
+// child may have closed an fd, or its number may belong to another file by now.
 lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
 {
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
@@ -96,14 +101,15 @@ lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
     return LAWN_OK;
 }
 
-unsigned fork_count; // between this process and the first that slept
+unsigned fork_count; // forks from the first process that slept to this one
 
 void count_fork()
 {
     ++fork_count;
 }
 
-// Threads that come here together count each fork twice, which does no harm.
+// If several threads come here at once, each fork counts more than once. That
+// does no harm.
 bool count_forks()
 {
     static bool are_counted;
@@ -118,7 +124,7 @@ bool count_forks()
     return true;
 }
 
-// Sets the timerfd to `nsec` from now; 0: to never.
+// Sets the timerfd to `nsec` from now. 0 means never.
 bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
 {
     itimerspec spec = {};
@@ -145,16 +151,16 @@ bool owns_timer_fd(const lawn_engine_t *engine)
     return is_signed(engine->timer_fd, engine->signature);
 }
 
-// Of an engine that owns its timerfd, which is registered nowhere else. To be
-// registered anew as it is makes no difference, also to a parent that shares
-// both.
+// For an engine that owns its timerfd, which is registered in no other epoll
+// set. The call registers it again without a change. That makes no difference,
+// not even to a parent that shares both descriptors.
 bool owns_epoll_fd(const lawn_engine_t *engine)
 {
     return control(engine->epoll_fd, EPOLL_CTL_MOD, engine->timer_fd,
                    timer_event);
 }
 
-// Both descriptors are there, and the engine's alone.
+// True if both descriptors are open and belong to this engine alone.
 bool is_open(const lawn_engine_t *engine)
 {
     return engine->forks == fork_count && owns_timer_fd(engine) &&
@@ -196,7 +202,7 @@ lawn_status_t open_sleep(lawn_engine_t *engine)
     return LAWN_ERR_IO;
 }
 
-// Never less than the ticks, so that the sleeper is not early.
+// Rounds up, so that the sleeper does not wake early.
 uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
 {
     const double nsec = ticks_to(ticks, nsec_per_sec, engine->ticks_per_sec);
@@ -205,13 +211,14 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
                : longest_nsec;
 }
 
-// BUSY when a source has work. `expired_p`: the timerfd has run out.
+// Returns BUSY if a source has work. Sets `*expired_p` to whether the timerfd
+// has run out.
 lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
 {
     if (open_sleep(engine) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
-    // One is the timerfd, so two tell whether there is another.
+    // One event may be the timerfd's. So two show whether there is another.
     epoll_event events[2];
     const int count = epoll_wait(engine->epoll_fd, events, 2, 0);
     if (count < 0) {
@@ -227,16 +234,16 @@ lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
     return LAWN_OK;
 }
 
-// What an engine knows that is about to sleep.
+// What an engine knows when it is about to sleep.
 struct Evening {
     lawn_time_t now;
-    lawn_time_t next; // when to pass again
+    lawn_time_t next; // the next pass, at the latest
     bool expired;     // the timerfd has run out
 };
 
-// The same, and BUSY when a timer is due, having found out when to wake. The
-// clock is read last: what is before takes its time, and the timerfd counts
-// from when it is set.
+// Finds out when to wake. Returns what look() returns, and BUSY also if a timer
+// is due. It reads the clock last: the steps before take time, and the timerfd
+// counts from when it is set.
 lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
 {
     lawn_settle(engine->lawn, settle_touches);
@@ -256,7 +263,8 @@ bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
     return may;
 }
 
-// BUSY when another thread has started a timer meanwhile.
+// Returns BUSY if the engine must not sleep, for example because another thread
+// has started a timer meanwhile.
 lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
                         lawn_time_t until)
 {
@@ -277,8 +285,8 @@ lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
     return LAWN_OK;
 }
 
-// Blocks until the timerfd has run out (TIMED_OUT), a source is ready or a
-// signal has come (OK).
+// Blocks until the timerfd has run out (TIMED_OUT), or until a source is ready
+// or a signal has come (OK).
 lawn_status_t block(const lawn_engine_t *engine)
 {
     epoll_event events[2];
@@ -314,7 +322,7 @@ void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
             return;
         }
     }
-    // Fails when the fd was closed before; then it is out already.
+    // This fails if the fd was closed before. Then it has left the set already.
     epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, source->fd, nullptr);
 }
 
@@ -331,9 +339,10 @@ void lawn::close_sleep(lawn_engine_t *engine)
     engine->armed = LAWN_TIME_INFINITY;
 }
 
-// Has the timerfd run out now. The owner set it before it said that it sleeps,
-// so this comes after; should it come when the owner is up again, the next
-// look() sees that the timerfd has run out, and sets it anew.
+// Makes the timerfd run out now. The owner sets it before it says that it
+// sleeps, so this call comes after that. If this call comes when the owner is
+// awake again, the next look() sees that the timerfd has run out, and the owner
+// sets it again.
 void lawn::wake(void *arg)
 {
     const lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
@@ -392,11 +401,11 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         if (status == LAWN_OK) {
             return LAWN_OK;
         }
-        // A clock that stands still (virtual time) never comes to `until`.
+        // A clock that stands still (virtual time) never reaches `until`.
         if (now >= until || now == evening.now) {
             return evening.next <= limit ? LAWN_OK : LAWN_ERR_TIMED_OUT;
         }
         // A step of a long wait has ended, or the kernel's clock is a little
-        // faster than the engine's: wait for the rest.
+        // faster than the engine's. Wait for the rest.
     }
 }

@@ -1,11 +1,11 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What an engine counts, and how others read it while it does. An idle pass
-// changes `passes` alone. What else changes, changes between two increments of
-// `sequence` (base/sequence.h).
+// The statistics of an engine, and how other threads read them while they
+// change. An idle pass changes only `passes`. All other fields of `stats`
+// change between two increments of `sequence` (base/sequence.h).
 //
-// A gap between two passes is worth a look when it is a stall, or the longest
-// so far. One comparison finds both: with the smaller of the two.
+// A gap between two passes is notable if it is a stall or the longest so far.
+// One comparison, with the smaller of the two limits, finds both.
 
 #include "engine/engine.h"
 
@@ -53,7 +53,8 @@ void copy_stats(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
 
 LAWN_COLD_PATH bool lawn::note_gap(lawn_engine_t *engine, lawn_time_t now)
 {
-    // Not `now - engine->now`: after a sleep the gap counts from its end.
+    // Not `now - engine->now`: after a sleep, the gap counts from the end of
+    // the sleep.
     const lawn_time_t gap = now - (engine->notable_at - engine->notable_gap);
     const bool is_stall = gap >= engine->stall_threshold;
     lawn_engine_stats_t *const stats = &engine->stats;
@@ -92,7 +93,7 @@ void lawn::note_step(lawn_engine_t *engine, lawn_time_t step)
 
 unsigned lawn::poll_timed(void *arg)
 {
-    // Freed no sooner than after the pass.
+    // The source is not freed before the pass has ended.
     const lawn_source_t *const source = static_cast<lawn_source_t *>(arg);
     lawn_engine_t *const engine = source->engine;
     const lawn_time_t begin = read_clock(engine);
@@ -135,7 +136,7 @@ void lawn_engine_reset_stats(lawn_engine_t *engine)
     for (uint64_t &bucket : engine->late.buckets) {
         set_word(&bucket, 0);
     }
-    // What the next gap counts from stays.
+    // The time from which the next gap counts stays the same.
     const lawn_time_t last = engine->notable_at - engine->notable_gap;
     const bool has_passed = engine->notable_at != LAWN_TIME_INFINITY;
     engine->notable_gap = earlier_of(engine->stall_threshold, 1);

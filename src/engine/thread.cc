@@ -1,4 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Starts and ends the threads of the library (thread.h). Each thread is a
+// passenger of its engine, to keep the engine from sleeping when the thread is
+// to end.
 
 #include "engine/thread.h"
 
@@ -15,8 +19,9 @@ bool is_ending(const EngineThread *thread)
     return __atomic_load_n(&thread->is_ending, __ATOMIC_SEQ_CST);
 }
 
-// The end may come after the thread has looked for it and before it sleeps.
-// What wakes it is set by then: either it sees the end here, or is woken.
+// The end may come after the thread has looked at `is_ending` and before it
+// sleeps. The timerfd is already set then, so the thread either sees the end
+// here or is woken.
 bool may_sleep(void *arg, lawn_time_t)
 {
     return !is_ending(static_cast<EngineThread *>(arg));
@@ -37,7 +42,7 @@ void *run(void *arg)
 
 bool lawn::start_thread(EngineThread *thread, lawn_engine_t *engine)
 {
-    // Opens its descriptors here, where a failure can be told.
+    // Opens the engine's descriptors here, where a failure can be returned.
     if (lawn_engine_fd(engine) < 0) {
         return false;
     }

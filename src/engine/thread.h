@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A thread of the library's that runs an engine, and sleeps when there is
-// nothing to do. All signals are blocked in it: they are for the program's own
-// threads.
+// A thread of the library that runs an engine, and sleeps when there is nothing
+// to do. Groups and services use it. All signals are blocked in it, because
+// they are for the program's own threads.
 
 #ifndef LAWN_SRC_ENGINE_THREAD_H
 #define LAWN_SRC_ENGINE_THREAD_H
@@ -17,18 +17,19 @@ namespace lawn
 struct EngineThread {
     lawn_engine_t *engine;
     pthread_t thread;
-    Passenger passenger; // which does not let it sleep through its end
+    Passenger passenger; // refuses to sleep when the thread is to end
     bool is_ending;      // atomic
 };
 
-// The engine is the thread's from then on. False, with errno, when the engine
-// cannot sleep or there can be no thread.
+// Afterwards the engine belongs to the thread. Returns false, with errno, if
+// the engine cannot sleep or the thread cannot be made.
 bool start_thread(EngineThread *thread, lawn_engine_t *engine);
 
-// Waits until it has finished its pass; the engine is the caller's again.
+// Ends the thread, and waits until it has finished its pass. Afterwards the
+// engine belongs to the caller again.
 void end_thread(EngineThread *thread);
 
-// Who would wait for itself.
+// True in the thread itself, which must not wait for its own end.
 inline bool is_own(const EngineThread *thread)
 {
     return pthread_equal(thread->thread, pthread_self()) != 0;
