@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Who should own which shard.
+// Decides which worker should own which shard. The workers then hand the shards
+// over in their passes (worker.cc).
 
 #include "group/group_impl.h"
 
@@ -9,8 +10,9 @@ using namespace lawn;
 namespace
 {
 
-// Of the shards of `from`, the one whose move to a worker with `gap` less work
-// makes the two most alike; shard_count when none makes them more alike.
+// Finds the shard whose move from worker `from` to one with `gap` less work
+// leaves the smallest difference. Returns shard_count if no move makes it
+// smaller.
 unsigned find_best(const lawn_shard_load_t *shards, unsigned shard_count,
                    unsigned from, uint64_t gap)
 {
@@ -20,7 +22,7 @@ unsigned find_best(const lawn_shard_load_t *shards, unsigned shard_count,
         if (shards[i].worker != from || shards[i].work >= gap) {
             continue;
         }
-        // What is left of the gap, whichever way.
+        // The difference that remains, in either direction.
         const uint64_t rest = shards[i].work <= gap / 2
                                   ? gap - 2 * shards[i].work
                                   : 2 * (shards[i].work - gap / 2);
@@ -32,8 +34,8 @@ unsigned find_best(const lawn_shard_load_t *shards, unsigned shard_count,
     return best;
 }
 
-// Of all shards, each worth one more than it has done, so that idle ones are
-// divided, too.
+// Fills in the load of each shard, and adds it to the work of its worker. Each
+// shard counts one more than it has done, so that idle shards are divided, too.
 void reckon(lawn_group_t *group, uint64_t *work)
 {
     for (unsigned i = 0; i < group->count; ++i) {
@@ -57,7 +59,7 @@ lawn_worker_t *worker_of_number(const lawn_group_t *group, unsigned number)
     return worker;
 }
 
-// Under the lock. What is wanted, by numbers.
+// Under the lock. Returns how many shards are to move.
 unsigned divide(lawn_group_t *group, uint64_t *work, unsigned worker_count)
 {
     reckon(group, work);

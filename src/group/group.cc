@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The group: its shards, its clock, and who is to own what.
+// A group: its shards, its clock, and moves of its shards. worker.cc has the
+// passes of a worker, and workers.cc adds and removes workers.
 
 #include "group/group_impl.h"
 
@@ -16,7 +17,7 @@ namespace
 
 constexpr unsigned default_shards = 64;
 
-// Its pages go along with the shard.
+// These pages move along with the shard.
 void hold_pages(lawn_shard_t *shard, unsigned i, void *memory)
 {
     shard->own[i] = region_of(memory);
@@ -24,7 +25,8 @@ void hold_pages(lawn_shard_t *shard, unsigned i, void *memory)
     shard->regions = &shard->own[i];
 }
 
-// Whom a start in the shard's box is to wake, if that one is asleep.
+// The box calls this when a start must wake its sleeping owner. group_impl.h
+// says why `bell` is read twice.
 void ring(void *arg)
 {
     const lawn_shard_t *const shard = static_cast<lawn_shard_t *>(arg);
@@ -207,9 +209,10 @@ void lawn_group_destroy(lawn_group_t *group)
     free_group(group);
 }
 
-// `latest` is stored at most once in a millisecond, so that the threads that
-// read the clock seldom take its cache line from one another. A step back of
-// less than that is waited for, as in an engine.
+// `latest` is stored at most once per millisecond, so that threads that read
+// the clock seldom take its cache line from each other. After a step back of
+// less than that, the time stands still until the clock has caught up, as in an
+// engine.
 lawn_time_t lawn_group_time(void *arg)
 {
     lawn_group_t *const group = static_cast<lawn_group_t *>(arg);
@@ -221,8 +224,8 @@ lawn_time_t lawn_group_time(void *arg)
             return now;
         }
         if (now > latest) {
-            // Of several that come here, one has it; who comes later may be
-            // right, too.
+            // If several threads come here at once, one of them stores its
+            // time. The times of the others are valid, too.
             __atomic_compare_exchange_n(&group->latest, &latest, now, false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
             return now;
@@ -230,7 +233,7 @@ lawn_time_t lawn_group_time(void *arg)
         if (latest - now <= group->msec) {
             return latest;
         }
-        // Modulo 2^64, as the sum that the offset is for.
+        // This sum wraps modulo 2^64, as the sum of clock and offset does.
         __atomic_compare_exchange_n(&group->offset, &offset,
                                     offset + (latest - now), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);

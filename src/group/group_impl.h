@@ -1,29 +1,34 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a group is made of, and who may touch it. lawn/group.h tells the idea.
+// The structures of a group, and who may touch them. lawn/group.h explains the
+// idea.
 //
-// A hand-over. Under the lock, somebody writes `wanted` and tells the owner,
-// which at its next pass gives the shard up (`owner` becomes NULL) and tells
-// the wanted worker, which at its next pass takes it. The lock is what orders
-// all that the one has done to the shard before all that the other does. So:
+// A hand-over begins under the lock: a thread stores `wanted` and tells the
+// owner. In its next pass, the owner gives the shard up (`owner` becomes NULL)
+// and tells the wanted worker. In its next pass, that worker takes the shard.
+// The lock orders all that the old owner has done to the shard before all that
+// the new owner does. So:
 //   1. Only shard->owner touches a shard's lawn, and the owner's side of its
-//      box. Only the thread of a worker makes it an owner or no owner.
-//   2. If owner != wanted, somebody has been told and has not obeyed yet: the
-//      owner if there is one, else the wanted worker. NULL is told nothing: a
-//      worker that is added takes what nobody wants.
-//   3. `bell` is who is woken by a start in the shard's box: the owner, or from
-//      when it gave the shard up the wanted worker. A start that takes the tag
-//      of the old owner's sleep may wake the new one for nothing; but the new
-//      one has been told of the shard, so it looks into the box before it
-//      sleeps.
+//      box. A worker takes and loses shards only in its own thread, or in the
+//      thread that removes it when nobody runs it.
+//   2. If owner != wanted, a worker was told and has not obeyed yet: the owner
+//      if there is one, else the wanted worker. If nobody is wanted and nobody
+//      owns the shard, the next worker that is added takes it.
+//   3. `bell` is the worker that a start in the shard's box wakes: the owner,
+//      or the wanted worker once the owner has given the shard up. A start that
+//      clears the tag of the old owner's sleep may wake the new worker for
+//      nothing. But the new worker was told of the shard, so it looks into the
+//      box before it sleeps.
 //
-// To be told is to have `orders` stored and then to be woken, whether asleep or
-// not. A sleeper sets what wakes it, then looks at `orders`.
+// To tell a worker is to store `orders` and then to wake it, whether it sleeps
+// or not. A worker that goes to sleep sets what wakes it, and then looks at
+// `orders`.
 //
-// A worker's memory stays until the group ends, since a thread that has read
-// `bell` may still look at the worker. Such a thread is counted in `ringing`,
-// looks at `bell` again, and only then wakes; who removes a worker turns all
-// bells away from it, and waits until nobody is ringing.
+// The memory of a worker stays until the group ends, because a thread that has
+// read `bell` may still look at the worker. Such a thread is counted in
+// `ringing`, reads `bell` again, and only then wakes the worker. Whoever
+// removes a worker turns all bells away from it, and then waits until `ringing`
+// is 0.
 
 #ifndef LAWN_SRC_GROUP_GROUP_IMPL_H
 #define LAWN_SRC_GROUP_GROUP_IMPL_H
@@ -43,15 +48,15 @@ struct lawn_shard {
     lawn_group_t *group;
     lawn_worker_t *bell; // atomic
 
-    // The owner's; the first two atomic, for others to read.
+    // Only the owner writes these. Others read the first two, which are atomic.
     uint64_t work;
     size_t running;
-    bool has_come; // to be brought to the owner's node
+    bool has_come; // its memory is to move to the owner's node
 
-    // Under the lock.
+    // Under the group's lock.
     lawn_worker_t *owner;
     lawn_worker_t *wanted;
-    uint64_t counted; // of `work`, by the latest balance
+    uint64_t counted; // `work` at the latest balance
     lawn_region_t *regions;
     lawn_region_t own[2]; // of the lawn and the box
 };
@@ -64,22 +69,22 @@ struct lawn_worker {
     lawn_group_t *group;
     void (*wake)(void *arg);
     void *wake_arg;
-    lawn_engine_t *engine;     // or nullptr
-    lawn::Passenger passenger; // of the engine
+    lawn_engine_t *engine;     // nullptr: the caller makes the passes
+    lawn::Passenger passenger; // in the engine's list
     bool has_thread;
     lawn::EngineThread thread;
 
-    // The worker's own.
+    // Only for the thread that runs the worker.
     lawn_shard_t **shards;
     unsigned count;
-    unsigned turn;   // which shard comes first in the next pass
-    unsigned placed; // which shard was last given out by lawn_worker_place()
+    unsigned turn;   // the shard that comes first in the next pass
+    unsigned placed; // the shard that lawn_worker_place() gave out last
     bool in_pass;
 
-    // Under the lock.
-    lawn_worker_t *next; // of all, or of those that were removed
+    // Under the group's lock.
+    lawn_worker_t *next; // in the list of all, or of removed workers
     bool is_removed;
-    unsigned number; // in a balance
+    unsigned number; // the worker's number in a balance
 };
 
 struct lawn_group {
@@ -87,24 +92,24 @@ struct lawn_group {
     lawn_shard_t *shards;
     unsigned count;
 
-    // Atomic; the clock's.
-    lawn_time_t offset; // by which it has gone back
-    lawn_time_t latest; // shown, within a millisecond
+    // The clock. The first two fields are atomic.
+    lawn_time_t offset; // how far the clock has gone back
+    lawn_time_t latest; // the latest time returned, within a millisecond
     lawn_time_t msec;
 
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t lock; // protects the fields below
     lawn_worker_t *workers;
     lawn_worker_t *removed;
-    unsigned worker_count;    // those included that are being made
-    lawn_shard_load_t *loads; // for a balance: of each shard
-    uint64_t *sums;           // and of each worker, with room for
-    unsigned room;            // that many
+    unsigned worker_count;    // including workers that are being made
+    lawn_shard_load_t *loads; // for a balance: one for each shard
+    uint64_t *sums;           // for a balance: one for each worker
+    unsigned room;            // workers that `sums` has room for
 };
 
 namespace lawn
 {
 
-// Holds the group's lock.
+// Holds the group's lock while it lives.
 class Locked
 {
 public:
@@ -125,18 +130,19 @@ private:
     lawn_group_t *group_;
 };
 
-// The balance that a group has by default.
+// The default balance of a group.
 void balance_by_work(void *arg, lawn_shard_load_t *shards, unsigned shard_count,
                      uint64_t *work, unsigned worker_count);
 
-// Under the lock: there is something to obey.
+// Under the lock. Tells the worker that there is something to obey.
 void tell(lawn_worker_t *worker);
 
-// Of a thread of the library's: that it is not the calling one, which waits for
-// it. Of others: not in a pass.
+// A thread of the library must not be removed by itself, because the call waits
+// for it. Any other worker must not be in a pass.
 bool may_remove(const lawn_worker_t *worker);
 
-// Under the lock: changes who is to own a shard, and tells who has to know.
+// Under the lock. Changes who is to own a shard, and tells the worker that must
+// obey.
 void want(lawn_shard_t *shard, lawn_worker_t *worker);
 
 } // namespace lawn

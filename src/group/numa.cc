@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Memory on NUMA nodes, by system calls.
+// Memory on NUMA nodes (lawn/numa.h), by system calls instead of a library.
 
 #include "group/pages.h"
 
@@ -17,7 +17,7 @@ using namespace lawn;
 namespace
 {
 
-constexpr int most_nodes = 1024; // as many as Linux can be configured for
+constexpr int most_nodes = 1024; // the most that Linux can be configured for
 constexpr unsigned word_bits = 8 * sizeof(unsigned long);
 
 size_t page_size()
@@ -25,8 +25,9 @@ size_t page_size()
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Whether the pages of [begin, end) are to be on `node`, those that are not
-// there yet included. Preferred: where it has no room, the next best serves.
+// Asks the kernel to put the pages of [begin, end) on `node`, including pages
+// that are not there yet. Returns false if it refuses. The node is only
+// preferred: if it has no room, the next best is used.
 bool bind(uintptr_t begin, uintptr_t end, int node)
 {
     const unsigned bit = static_cast<unsigned>(node);
@@ -65,7 +66,7 @@ void *lawn_numa_alloc(size_t size, int node)
     if (node >= 0) {
         const int error = errno;
         lawn_numa_move(memory, bytes, node);
-        errno = error; // it is where it is first touched
+        errno = error; // on failure, the first touch decides
     }
     return memory;
 }

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A shard's memory where it may move to another NUMA node: pages of its own.
+// The memory of a shard that may move to another NUMA node: it has pages of its
+// own, because only whole pages move.
 
 #ifndef LAWN_SRC_GROUP_PAGES_H
 #define LAWN_SRC_GROUP_PAGES_H
@@ -12,13 +13,14 @@
 namespace lawn
 {
 
-// Up to the next border of a page; less than `size` when that overflows.
+// Rounds `size` up to whole pages. If that overflows, the result is less than
+// `size`.
 size_t whole_pages(size_t size);
 
-// Each allocation in pages of its own.
+// Its allocations have pages of their own.
 lawn_allocator_t page_allocator();
 
-// The pages of what that has allocated.
+// The pages of `memory`, which page_allocator() has allocated.
 lawn_region_t region_of(void *memory);
 
 } // namespace lawn

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What goes along with a shard to another NUMA node.
+// The memory that moves with a shard to another NUMA node: allocations in pages
+// of their own (pages.h), and regions of the program.
 
 #include "group/group_impl.h"
 #include "group/pages.h"
@@ -10,7 +11,8 @@ using namespace lawn;
 namespace
 {
 
-// Before each allocation, its size; as large as an alignment may be.
+// The size of an allocation stands before it. The header is as large as the
+// largest alignment that an allocation needs.
 constexpr size_t header_size = 64;
 
 void *alloc_pages(void *, size_t size)

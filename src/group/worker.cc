@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a worker does in its loop.
+// What a worker does in its loop: it takes shards and gives them up
+// (group_impl.h has the rules), runs its shards, and prepares to sleep.
 
 #include "group/group_impl.h"
 #include "timer/advance.h"
@@ -12,7 +13,7 @@ using namespace lawn;
 namespace
 {
 
-// Timers of a shard looked at to find out when to wake.
+// The most timers of a shard that are looked at to find out when to wake.
 constexpr unsigned settle_touches = 64;
 
 void take(lawn_worker_t *worker, lawn_shard_t *shard)
@@ -30,7 +31,8 @@ void give_up(lawn_worker_t *worker, unsigned i)
     want(shard, shard->wanted);
 }
 
-// Under the lock. A shard that is wanted back is given up and taken again.
+// Under the lock. A shard that was moved away and back since the last pass
+// stays.
 void obey(lawn_worker_t *worker)
 {
     lawn_group_t *const group = worker->group;
@@ -49,8 +51,9 @@ void obey(lawn_worker_t *worker)
     worker->turn = 0;
 }
 
-// Of the shards that have come. Under the lock, for the lists of regions; other
-// workers do not wait for it.
+// Brings the memory of new shards to the node of this thread. Under the lock,
+// because of the lists of regions. The passes of other workers do not wait for
+// the lock.
 void bring_memory(lawn_worker_t *worker)
 {
     const int node = lawn_numa_node();
@@ -84,11 +87,11 @@ struct Budget {
     unsigned timers;
 };
 
-// True when the budget is used up.
+// Returns true if the budget is used up.
 bool run(lawn_shard_t *shard, lawn_time_t now, Budget *left, uint64_t *work)
 {
     const unsigned messages = lawn_box_drain(shard->box, now, left->messages);
-    // No more than the budget.
+    // At most the budget, so it fits.
     const unsigned timers = static_cast<unsigned>(
         advance_as_of(shard->lawn, now, left->timers).touched);
     if (LAWN_LIKELY(messages == 0 && timers == 0)) {

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Workers come and go.
+// How workers are added to a group and removed from it: workers of the caller,
+// engines, and threads of the library.
 
 #include "group/group_impl.h"
 
@@ -34,7 +35,7 @@ bool make_room(lawn_group_t *group)
     return true;
 }
 
-// Under the lock.
+// Under the lock. Removed workers are used again, as their memory stays.
 lawn_worker_t *find_worker(lawn_group_t *group)
 {
     lawn_worker_t *const old = group->removed;
@@ -59,7 +60,8 @@ lawn_worker_t *find_worker(lawn_group_t *group)
     return worker;
 }
 
-// Who was in `ringing` before it was put back may still be, so that stays.
+// `ringing` stays as it is: a thread that has read `bell` before the worker was
+// removed may still count there.
 lawn_worker_t *make_worker(lawn_group_t *group, void (*wake)(void *arg),
                            void *wake_arg)
 {
@@ -78,7 +80,7 @@ lawn_worker_t *make_worker(lawn_group_t *group, void (*wake)(void *arg),
     return worker;
 }
 
-// What was never enlisted, or was dismissed.
+// For a worker that was never enlisted, or that was dismissed.
 void put_back(lawn_worker_t *worker)
 {
     lawn_group_t *const group = worker->group;
@@ -89,7 +91,7 @@ void put_back(lawn_worker_t *worker)
     group->removed = worker;
 }
 
-// Makes it one of the group's, which takes what nobody wants.
+// Adds the worker to the group's list. It gets the shards that nobody wants.
 void enlist(lawn_worker_t *worker)
 {
     lawn_group_t *const group = worker->group;
@@ -114,7 +116,7 @@ void strike_off(lawn_worker_t *worker)
     worker->is_removed = true;
 }
 
-// Nobody runs it any more.
+// Gives the worker's shards to `heir`. Nobody runs the worker any more.
 void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
 {
     lawn_group_t *const group = worker->group;
@@ -163,7 +165,7 @@ bool is_worker(const lawn_engine_t *engine)
     return i != nullptr;
 }
 
-// Opens the engine's descriptors here, where a failure can be told.
+// Opens the engine's descriptors here, where a failure can be returned.
 lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
 {
     if (lawn_engine_fd(engine) < 0) {
@@ -195,7 +197,8 @@ bool lawn::may_remove(const lawn_worker_t *worker)
     return worker->has_thread ? !is_own(&worker->thread) : !worker->in_pass;
 }
 
-// Before the wake-up, so that who is awake, or about to sleep, sees it.
+// Stores `orders` before the wake-up, so that a worker that is awake or about
+// to sleep sees it.
 void lawn::tell(lawn_worker_t *worker)
 {
     __atomic_store_n(&worker->orders, 1, __ATOMIC_SEQ_CST);

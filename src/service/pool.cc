@@ -1,4 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// How lanes refill, and how the pool grows (pool.h).
 
 #include "service/pool.h"
 
@@ -23,14 +25,14 @@ size_t size_of_chunk(unsigned k)
     return size_t{first_chunk} << k;
 }
 
-// Where the nodes of chunk k begin.
+// The index of the first node of chunk k.
 size_t begin_of_chunk(unsigned k)
 {
     return size_of_chunk(k) - first_chunk;
 }
 
-// One more than there are processors, at least, so that there is one to pass on
-// to where a thread was interrupted in its lane.
+// Returns more lanes than there are processors, up to `most_lanes`. So if a
+// thread is interrupted in its lane, others can take a free one.
 unsigned count_lanes()
 {
     const long processors = sysconf(_SC_NPROCESSORS_CONF);
@@ -41,7 +43,7 @@ unsigned count_lanes()
     return count;
 }
 
-// With a lane that has nothing free: what it has, or another.
+// Gives `lane`, which has no free node, a batch of its own or nodes of `from`.
 bool take_batch(Lane *lane, Lane *from)
 {
     if (Node *const batch = from->batches) {
@@ -110,7 +112,8 @@ bool refill(Pool *pool, Lane *lane)
     if (take_batch(lane, lane) || take_from_others(pool, lane)) {
         return true;
     }
-    // Others who have found nothing either wait here, and then find it.
+    // Other threads that have found nothing wait here, and then find the new
+    // nodes.
     pthread_mutex_lock(&pool->growing);
     const bool is_filled = take_from_others(pool, lane) || grow(pool, lane);
     pthread_mutex_unlock(&pool->growing);
@@ -185,7 +188,7 @@ void wait_for(Lane *lane)
 
 } // namespace
 
-// All lanes at once: their counts are of one moment.
+// Enters all lanes together, so that their counts are of one moment.
 size_t pending_of(const Pool *pool)
 {
     intptr_t pending = 0;

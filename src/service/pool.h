@@ -1,9 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The timers of a service that are in no start, and how many are. They are in
-// lanes, of which a thread takes that of the processor it is on, so that
-// threads seldom meet; a lane that is taken is passed by for the next. What one
-// lane has too much another finds when it has nothing.
+// The pool of a service: the timers (nodes) that no start uses, and a count of
+// the pending starts. The free nodes are in lanes. A thread takes the lane of
+// the processor that it is on, so threads seldom meet. If another thread is in
+// that lane, it tries the next. A lane that has no free nodes takes what
+// another lane has too many of.
 
 #ifndef LAWN_SRC_SERVICE_POOL_H
 #define LAWN_SRC_SERVICE_POOL_H
@@ -17,7 +18,8 @@
 namespace lawn
 {
 
-// Chunk k has 64 * 2^k nodes, so that nodes never move.
+// Nodes are allocated in chunks, so that they never move. Chunk k has 64 * 2^k
+// nodes.
 constexpr unsigned first_chunk = 64;
 constexpr unsigned chunk_count = 26;
 
@@ -25,22 +27,22 @@ constexpr unsigned chunk_count = 26;
 constexpr unsigned batch_size = 32;
 
 struct Node {
-    lawn_shared_t timer; // first
+    lawn_shared_t timer; // first: a timer is cast to its node
     uint64_t state;      // atomic
-    lawn_time_t due;     // likewise
+    lawn_time_t due;     // atomic
     void (*fn)(void *arg);
     void *arg;
     lawn_service_t *service;
     uint32_t index;
-    const void *started_at; // the caller of start
+    const void *started_at; // return address of the start
     Node *next_free;
-    Node *next_batch; // of the first of a batch
+    Node *next_batch; // in the first node of a batch
 };
 
 struct Lane {
     uint32_t lock;
-    unsigned count;   // of `free`
-    intptr_t pending; // started less ended, here
+    unsigned count;   // length of `free`
+    intptr_t pending; // starts less ends in this lane; may be negative
     Node *free;
     Node *batches;
     char padding[128 - 2 * sizeof(uint32_t) - 3 * sizeof(void *)];
@@ -52,18 +54,18 @@ struct Pool {
     pthread_mutex_t growing;
     Node *chunks[chunk_count]; // atomic
     lawn_allocator_t allocator;
-    void (*init)(Node *node, void *arg); // of what is new
+    void (*init)(Node *node, void *arg); // called for each new node
     void *arg;
 };
 
-// False: no memory.
+// Returns false if there is no memory.
 bool make_pool(Pool *pool, const lawn_allocator_t &allocator,
                void (*init)(Node *node, void *arg), void *arg);
 
 // Frees all nodes.
 void free_pool(Pool *pool);
 
-// ---- A lane is the caller's for some instructions.
+// ---- A lane belongs to its caller for a few instructions.
 
 inline bool try_enter(Lane *lane)
 {
@@ -71,7 +73,7 @@ inline bool try_enter(Lane *lane)
            __atomic_exchange_n(&lane->lock, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
-// The next after the `first` that nobody is in.
+// Enters the next lane after `first` that nobody is in.
 Lane *enter_next(Pool *pool, unsigned first);
 
 inline Lane *enter(Pool *pool)
@@ -86,10 +88,10 @@ inline void leave(Lane *lane)
     __atomic_store_n(&lane->lock, 0, __ATOMIC_RELEASE);
 }
 
-// False: no memory.
+// Gets free nodes for the lane. Returns false if there is no memory.
 bool refill(Pool *pool, Lane *lane);
 
-// A node for a start; nullptr: no memory.
+// Takes a node for a start. Returns nullptr if there is no memory.
 inline Node *get(Pool *pool, Lane *lane)
 {
     if (LAWN_UNLIKELY(!lane->free) && !refill(pool, lane)) {
@@ -108,7 +110,7 @@ inline void put_batch(Lane *lane, Node *batch)
     lane->batches = batch;
 }
 
-// The node of a start that has ended.
+// Puts back the node of a start that has ended.
 inline void put(Lane *lane, Node *node)
 {
     if (LAWN_UNLIKELY(lane->count == batch_size)) {
@@ -122,15 +124,15 @@ inline void put(Lane *lane, Node *node)
     --lane->pending;
 }
 
-// ---- All of them.
+// ---- All lanes and nodes.
 
-// nullptr: there is none.
+// Returns nullptr if there is no such node.
 Node *node_at(const Pool *pool, uint32_t index);
 
-// Exact: waits until nobody is in a lane.
+// Returns the exact count. To get it, it waits for each lane.
 size_t pending_of(const Pool *pool);
 
-// When it returns nobody is in a lane who was when it was called.
+// Waits until every thread that is in a lane at the call has left it.
 void pass_through(Pool *pool);
 
 template <class Each> void for_each_node(const Pool *pool, Each each)

@@ -1,15 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The sleeping service: an engine with a thread of its own, and shared timers
-// out of a pool.
+// The service (lawn/service.h): an engine with a thread of its own, and shared
+// timers from a pool (pool.h).
 //
-// A timer's `state` has the number of its start, its generation, and whether
-// that is pending. Whoever takes PENDING away has the start's end, and puts the
-// node back: the service's thread, which calls back, or who cancels. What is
-// cancelled stays armed; it expires for nobody, or is re-armed by the node's
-// next start. So a shared timer may expire for a start that is over, while the
-// next one is being made: what is pending ends when it is `due`, and no
-// earlier.
+// The `state` of a node is the number of its start, its generation, and whether
+// that start is pending. Whoever takes `pending` away ends the start, and puts
+// the node back: the service's thread, which calls back, a thread that cancels,
+// or stop. The shared timer of a cancelled start stays armed. It expires for
+// nobody, or the node's next start re-arms it. So a shared timer may expire for
+// a start that is over, while the next start is being made. Therefore a start
+// is not called back before it is `due`.
 
 #include "base/base.h"
 #include "base/ticks.h"
@@ -26,7 +26,7 @@ namespace lawn
 namespace
 {
 
-// In a state, beside the generation.
+// The bit of a state beside the generation.
 constexpr uint64_t pending = 1;
 
 uint64_t state_of(uint32_t generation)
@@ -51,8 +51,8 @@ struct lawn_service {
     EngineThread thread;
     lawn_service_params_t params;
     Pool pool;
-    size_t admitted;     // pending, where there is a limit; atomic
-    uint32_t is_stopped; // atomic; a word, which every machine exchanges
+    size_t admitted;     // pending, if there is a limit; atomic
+    uint32_t is_stopped; // atomic; every machine can exchange a word
 };
 
 namespace lawn
@@ -61,7 +61,7 @@ namespace lawn
 namespace
 {
 
-// False: there are as many as may be.
+// Returns false if `max_pending` timers are pending.
 bool admit(lawn_service_t *service)
 {
     const size_t most = service->params.max_pending;
@@ -81,7 +81,7 @@ void dismiss(lawn_service_t *service)
     }
 }
 
-// True for the one who ends the start that `state` is of.
+// Returns true to the one caller that ends the start of `state`.
 bool end(Node *node, uint64_t state)
 {
     return (state & pending) != 0 &&
@@ -124,7 +124,8 @@ void init_node(Node *node, void *arg)
     lawn_shared_init(&node->timer, node->service->box, on_expired);
 }
 
-// Who would wait for itself: a mistake.
+// True in the service's own thread, which would wait for itself. That is a
+// mistake of the program.
 bool is_own_thread(const lawn_service_t *service)
 {
     const bool is_mistake = is_own(&service->thread);
@@ -132,7 +133,7 @@ bool is_own_thread(const lawn_service_t *service)
     return is_mistake;
 }
 
-// What stop has left, and the service with it.
+// Frees the service. Its thread has ended, or was not started.
 void free_all(lawn_service_t *service)
 {
     lawn_engine_destroy(service->engine); // closes the box
@@ -224,7 +225,7 @@ lawn_status_t lawn_service_start(lawn_service_t *service, lawn_time_t ttl,
         node->arg = arg;
         node->started_at = __builtin_return_address(0);
         __atomic_store_n(&node->due, due, __ATOMIC_RELAXED);
-        // 0 is no generation: handles that are zero-filled name nothing.
+        // 0 is no generation, so a zero-filled handle names no start.
         uint32_t generation =
             generation_of(__atomic_load_n(&node->state, __ATOMIC_RELAXED)) + 1;
         generation += generation == 0;
@@ -265,7 +266,7 @@ size_t lawn_service_stop(lawn_service_t *service,
         __atomic_exchange_n(&service->is_stopped, 1, __ATOMIC_SEQ_CST)) {
         return 0;
     }
-    pass_through(&service->pool); // who has not seen that
+    pass_through(&service->pool); // starts may have missed `is_stopped`
     end_thread(&service->thread);
     size_t count = 0;
     for_each_node(&service->pool, [&](Node *node) {

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The box: what the owner and the other threads share. lawn/shared.h tells the
-// idea; shared_ops.h has the steps, and why their order matters.
+// The box: what the owner and the other threads share. lawn/shared.h explains
+// the idea. shared_ops.h has the steps, and says why their order matters.
 
 #ifndef LAWN_SRC_SHARED_BOX_H
 #define LAWN_SRC_SHARED_BOX_H
@@ -15,11 +15,11 @@
 namespace lawn
 {
 
-// In `flags` of a timer.
+// Bits in `flags` of a timer.
 constexpr uintptr_t posted = 1;  // in the box, or on its way there
 constexpr uintptr_t retired = 2; // to be released when it comes out
 
-// In `head` of a box, beside the pointer.
+// Bits in `head` of a box, beside the pointer.
 constexpr uintptr_t asleep = 1;
 constexpr uintptr_t closed = 2; // nothing more comes in
 constexpr uintptr_t tags = asleep | closed;
@@ -28,24 +28,24 @@ constexpr uintptr_t tags = asleep | closed;
 
 struct lawn_box {
     // Atomic.
-    uintptr_t head;         // the messages, latest first, and tags
-    lawn_time_t wake_at;    // until when the owner sleeps
+    uintptr_t head;         // the messages, the latest first, and tags
+    lawn_time_t wake_at;    // the time until which the owner sleeps
     uintptr_t ringing;      // threads that may be waking the owner
-    uintptr_t users;        // who may free the box: the last of them
-    lawn_shared_t *running; // whose callback runs
+    uintptr_t users;        // holds; dropping the last one frees the box
+    lawn_shared_t *running; // the timer whose callback runs
     uintptr_t runs;         // callbacks that have begun
-    uintptr_t runner;       // the thread of the latest
+    uintptr_t runner;       // the thread of the latest callback
 
-    // Set before others know of the box.
+    // Set before other threads know the box.
     lawn::Lawn *lawn;
     void (*wake)(void *arg);
     void *wake_arg;
     lawn_allocator_t allocator;
-    pid_t process; // where it was made
+    pid_t process; // the process that made the box
 
-    // The owner's.
-    lawn_shared_t *taken; // messages that the budget has left
-    unsigned busy;        // callbacks and drains that it is in
+    // Only for the owner.
+    lawn_shared_t *taken; // messages that a budget has left over
+    unsigned busy;        // callbacks and drains that are running
 };
 
 #endif

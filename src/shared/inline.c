@@ -1,7 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The symbols of the inline functions of lawn/shared.h.
+ * Defines the symbols of the inline functions of lawn/shared.h, for calls that
+ * are not inlined.
  */
 #include <lawn/shared.h>
 

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Shared timers by the compiler's atomics, on a lawn.
+// The functions of lawn/shared.h: the steps of shared_ops.h with the compiler's
+// atomics, on a lawn.
 
 #include "shared/shared_ops.h"
 

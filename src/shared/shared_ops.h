@@ -1,28 +1,28 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Shared timers, step by step. `Atomics` is what the steps are made of: the
-// compiler's builtins in the library, and in the tests an explorer that tries
-// the ways in which the steps of several threads may interleave.
+// Shared timers, step by step. `Atomics` provides the steps. In the library it
+// is the compiler's builtins (shared.cc). In the tests it is an explorer that
+// tries the ways in which the steps of several threads may interleave.
 //
 // What holds, for each timer that is not retired:
-//   1. `cover` is the deadline of the owner's plain timer, INFINITY when that
-//      is idle. Only the owner changes it.
+//   1. `cover` is the deadline of the owner's plain timer, or INFINITY if the
+//      plain timer is idle. Only the owner changes it.
 //   2. deadline >= cover, or the timer is POSTED, or a thread that has made the
-//      deadline earlier is about to find out.
-//   3. A timer is in the box at most once: who sets POSTED puts it there, and
-//      the owner clears POSTED before it looks at the deadline.
-//   4. A start ends in one of three ways: another start or a stop takes its
-//      deadline away by an exchange, or the owner does, which then calls back.
+//      deadline earlier is about to compare it with `cover`.
+//   3. A timer is in the box at most once. The thread that sets POSTED puts it
+//      there. The owner clears POSTED before it looks at the deadline.
+//   4. A start ends in one of three ways. Another start or a stop takes its
+//      deadline away by an exchange, or the owner does and then calls back.
 //
-// Two pairs of accesses must not pass each other (both are sequentially
-// consistent, so that at least one side sees the other's):
+// Two pairs of accesses must not pass each other. They are sequentially
+// consistent, so that at least one side sees what the other has stored:
 //   - A starter stores the deadline, then loads `cover`. The owner raises
 //     `cover`, then loads the deadline.
 //   - A starter pushes the timer, then loads the tag, and again the flags and
-//     the deadline. The owner stores `wake_at`, then sets the tag, if nothing
-//     was pushed. They are loaded again because another thread may have made
-//     the deadline earlier, or retired the timer, found it POSTED, and looked
-//     at the tag too soon.
+//     the deadline. The owner stores `wake_at`, then sets the tag if nothing
+//     was pushed. The starter loads both again because another thread may have
+//     made the deadline earlier or retired the timer, found it POSTED, and
+//     looked at the tag too soon.
 
 #ifndef LAWN_SRC_SHARED_SHARED_OPS_H
 #define LAWN_SRC_SHARED_SHARED_OPS_H
@@ -39,7 +39,7 @@ template <class Atomics> struct SharedOps {
     using Timer = lawn_shared_t;
     using Box = lawn_box_t;
 
-    // Makes a box in memory of the lawn's allocator.
+    // Makes a box, whose memory is from the lawn's allocator.
     static void open(Box *box, Lawn *lawn, bool (*on_drain)(lawn_timer_t *))
     {
         *box = {};
@@ -63,13 +63,13 @@ template <class Atomics> struct SharedOps {
         hold(box);
     }
 
-    // The plain timer is its first member.
+    // The plain timer is the first member of a shared timer.
     static Timer *of(lawn_timer_t *timer)
     {
         return reinterpret_cast<Timer *>(timer);
     }
 
-    // The box's memory stays until as many drops as holds were made.
+    // The box's memory stays until each hold was dropped.
     static void hold(Box *box)
     {
         Atomics::add(&box->users, 1);
@@ -83,8 +83,8 @@ template <class Atomics> struct SharedOps {
         }
     }
 
-    // Wakes the owner if it sleeps for longer than until `when`. The count is
-    // for close(), which waits until nobody is in `wake` any more.
+    // Wakes the owner if it sleeps until later than `when`. The count is for
+    // close(), which waits until no thread is in `wake` any more.
     static void ring(Box *box, lawn_time_t when)
     {
         if ((Atomics::load(&box->head) & asleep) == 0 ||
@@ -98,7 +98,8 @@ template <class Atomics> struct SharedOps {
         Atomics::add(&box->ringing, ~uintptr_t{0});
     }
 
-    // False when the box is closed. The timer is the owner's from then on.
+    // Returns false if the box is closed. After true, the timer belongs to the
+    // owner.
     static bool push(Box *box, Timer *timer)
     {
         uintptr_t head = Atomics::load(&box->head);
@@ -113,7 +114,7 @@ template <class Atomics> struct SharedOps {
         return true;
     }
 
-    // Of a retired timer that no list has any more.
+    // For a retired timer that is in no list any more.
     static void let_go(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
@@ -123,8 +124,8 @@ template <class Atomics> struct SharedOps {
         drop(box);
     }
 
-    // Of a message that a closed box refuses, or has had in it. Whoever takes
-    // POSTED away from a retired timer lets go of it.
+    // For a message that a closed box refuses, or that was in the box when it
+    // closed. Whoever clears POSTED of a retired timer lets go of it.
     static void take_back(Timer *timer)
     {
         Atomics::store(&timer->deadline, LAWN_TIME_INFINITY);
@@ -148,13 +149,15 @@ template <class Atomics> struct SharedOps {
             Atomics::store(&timer->deadline, LAWN_TIME_INFINITY);
             return false;
         }
-        // A retire may have come meanwhile, and the owner have taken it out.
+        // A retire may have come meanwhile, and the owner may have taken the
+        // timer out.
         const uintptr_t was = Atomics::set(&timer->flags, posted);
         if ((was & (posted | retired)) == 0 && !push(box, timer)) {
             take_back(timer);
             return false;
         }
-        // A retire that found the timer POSTED has left it to us, too.
+        // A retire that found the timer POSTED has left the wake-up to this
+        // thread, too.
         const bool is_retired = (Atomics::load(&timer->flags) & retired) != 0;
         ring(box,
              is_retired ? 0 : lawn_time_t{Atomics::load(&timer->deadline)});
@@ -167,7 +170,7 @@ template <class Atomics> struct SharedOps {
                LAWN_TIME_INFINITY;
     }
 
-    // The owner's. Lowers the cover to the deadline.
+    // Only for the owner. Lowers the cover to the deadline.
     static void cover(Timer *timer)
     {
         const lawn_time_t deadline = Atomics::load(&timer->deadline);
@@ -189,7 +192,7 @@ template <class Atomics> struct SharedOps {
         return !is_dead;
     }
 
-    // The plain timer has expired; what does not call back was only moved.
+    // The plain timer has expired. If there is no callback, it was only moved.
     static void expire(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
@@ -205,7 +208,7 @@ template <class Atomics> struct SharedOps {
         Box *const box = timer->box;
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
         // Before the deadline is taken away, so that who finds it gone finds
-        // this, too, or that it is over.
+        // `running` set, or finds that the callback is over.
         Atomics::put(&box->runs, box->runs + 1);
         Atomics::put(&box->running, timer);
         lawn_time_t deadline = Atomics::load(&timer->deadline);
@@ -227,8 +230,8 @@ template <class Atomics> struct SharedOps {
         return is_due;
     }
 
-    // The plain timer was taken out of the lawn. True when the timer was
-    // running.
+    // The plain timer was taken out of the lawn. Returns true if the shared
+    // timer was running.
     static bool uncover(Timer *timer)
     {
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
@@ -264,7 +267,8 @@ template <class Atomics> struct SharedOps {
     static unsigned work_off(Box *box, lawn_time_t now, unsigned budget)
     {
         unsigned count = 0;
-        // What was left, then what is there: not what comes meanwhile.
+        // First what was left over, then what is in the box now, but not what
+        // comes meanwhile.
         for (bool is_taken = false;;) {
             if (Timer *const timer = box->taken) {
                 if (budget != 0 && count == budget) {
@@ -292,7 +296,8 @@ template <class Atomics> struct SharedOps {
         return Atomics::swap(&box->head, &head, asleep) || head == asleep;
     }
 
-    // Waits for the callback of this timer that runs, and for no later one.
+    // Waits for the callback of this timer that is running, but for no later
+    // one.
     static void sync(const Timer *timer)
     {
         const Box *const box = timer->box;
@@ -306,7 +311,7 @@ template <class Atomics> struct SharedOps {
     static void retire(Timer *timer, lawn_shared_fn_t released)
     {
         Box *const box = timer->box;
-        hold(box); // past the last step of the timer's own
+        hold(box); // the owner may drop the timer's own hold
         timer->released = released;
         stop(timer);
         const uintptr_t was = Atomics::set(&timer->flags, posted | retired);
@@ -317,7 +322,8 @@ template <class Atomics> struct SharedOps {
         drop(box);
     }
 
-    // `plain` tells the plain timers of shared ones.
+    // `plain` is the callback by which the plain timers of shared ones are
+    // known.
     static void destroy(Box *box, lawn_expired_fn_t plain)
     {
         uncover_all(box, &box->lawn->due, plain);
@@ -330,7 +336,7 @@ template <class Atomics> struct SharedOps {
         drop(box);
     }
 
-    // Takes the box's timers out of a list of the lawn's.
+    // Takes the box's timers out of a list of the lawn, and stops them.
     static void uncover_all(const Box *box, lawn_link_t *list,
                             lawn_expired_fn_t plain)
     {
@@ -344,8 +350,8 @@ template <class Atomics> struct SharedOps {
         }
     }
 
-    // Nothing comes in from then on, and nobody wakes the owner. What is there
-    // is stopped; the owner has uncovered all timers before.
+    // From then on nothing comes in, and nobody wakes the owner. Timers in the
+    // box are stopped. The owner has uncovered all timers before.
     static void close(Box *box)
     {
         Timer *messages[] = {box->taken, take(box, closed)};
@@ -356,7 +362,7 @@ template <class Atomics> struct SharedOps {
                 take_back(timer);
             }
         }
-        // In the child of a fork, who was ringing is not there.
+        // In the child of a fork, the thread that was ringing does not exist.
         while (Atomics::load(&box->ringing) != 0 && getpid() == box->process) {
             Atomics::pause();
         }
