@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 typedef struct {
-    lawn_timer_t idle; /* first: what expires is the client */
+    lawn_timer_t idle; /* first: on_idle() casts it to client_t */
     lawn_timer_t line; /* runs while a line has begun and not ended */
     int fd;
 } client_t;
@@ -45,7 +45,7 @@ static void close_client(client_t *client, const char *why)
     printf("client %d: %s\n", client->fd, why);
     lawn_engine_stop(engine, &client->idle);
     lawn_engine_stop(engine, &client->line);
-    close(client->fd); /* which takes it out of the epoll set */
+    close(client->fd); /* this also takes it out of the epoll set */
     free(client);
     ++closed;
 }
@@ -86,7 +86,7 @@ static void accept_client(int listen_fd)
 {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-        return; /* it has gone again */
+        return; /* the client has gone again */
     }
     client_t *client = calloc(1, sizeof(*client));
     check(client != NULL);
@@ -94,7 +94,7 @@ static void accept_client(int listen_fd)
     lawn_timer_init(&client->idle, on_idle);
     lawn_timer_init(&client->line, on_line_late);
     watch(fd, client);
-    serve(client); /* which may have said something */
+    serve(client); /* it may have sent something already */
 }
 
 static void run(int listen_fd, int until_closed)
@@ -103,7 +103,8 @@ static void run(int listen_fd, int until_closed)
     watch(listen_fd, &listen_fd);
     watch(lawn_engine_fd(engine), NULL);
     while (closed != until_closed) {
-        /* The descriptor will wake us for the next timer; BUSY: one is due. */
+        /* After OK, the descriptor wakes us for the next timer. BUSY means that
+         * there is work now. */
         lawn_status_t status = lawn_engine_arm(engine);
         check(status == LAWN_OK || status == LAWN_ERR_BUSY);
         int n = epoll_wait(epoll_fd, events, 64, status == LAWN_OK ? -1 : 0);
@@ -115,7 +116,7 @@ static void run(int listen_fd, int until_closed)
                 serve(events[i].data.ptr);
             }
         }
-        lawn_engine_progress(engine); /* when all have been heard */
+        lawn_engine_progress(engine); /* after all clients were served */
     }
 }
 
@@ -137,7 +138,7 @@ int main(int argc, char **argv)
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     check(epoll_fd >= 0 && lawn_engine_create(NULL, &engine) == LAWN_OK);
     idle_ttl = lawn_time_from_msec(serves ? 10000 : 200);
-    /* A client that says a line, hears it, and says no more. */
+    /* This client sends a line, receives it, and sends nothing more. */
     char heard[7];
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (!serves) {

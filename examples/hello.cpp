@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The program of hello.c in C++: it uses lawn.hpp, and an engine, which reads
-// the clock.
+// The program of hello.c in C++. It uses lawn.hpp, and an engine that reads the
+// clock.
 
 #include <lawn/lawn.hpp>
 

@@ -21,14 +21,14 @@ typedef struct {
 static lawn_service_t *service;
 static atomic_uint in_time, too_long;
 
-/* In the service's thread. */
+/* Runs in the service's thread. */
 static void on_timeout(void *arg)
 {
     job_t *job = arg;
     atomic_store(&job->must_end, true);
 }
 
-/* Every third job would never end by itself. */
+/* Every third job never ends by itself. */
 static void *run(void *arg)
 {
     job_t *job = arg;
@@ -40,8 +40,8 @@ static void *run(void *arg)
     while (job->number % 3 == 0 && !atomic_load(&job->must_end)) {
         sched_yield();
     }
-    /* OK: on_timeout() will not be called. If it was, or is being called, the
-     * job took too long. */
+    /* OK means that on_timeout() will not be called. Otherwise it was called,
+     * or is being called, and the job took too long. */
     if (lawn_service_cancel(service, timeout) == LAWN_OK) {
         atomic_fetch_add(&in_time, 1);
     } else {
@@ -68,7 +68,7 @@ int main(void)
     for (int i = 0; i < JOBS; ++i) {
         pthread_join(threads[i], NULL);
     }
-    /* No callback runs after this, so the jobs may go. */
+    /* No callback runs after this, so nothing uses the jobs any more. */
     lawn_service_stop(service, NULL, NULL);
     lawn_service_destroy(service);
     printf("%u in time, %u took too long\n", atomic_load(&in_time),

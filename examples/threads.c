@@ -27,17 +27,17 @@
 #define REQUESTS 2000 /* of each worker */
 
 typedef struct request {
-    lawn_shared_t timeout; /* first: the callback's timer is this */
+    lawn_shared_t timeout; /* first: the callbacks cast it to request_t */
     lawn_time_t deadline;
     atomic_bool has_timed_out;
-    struct request *next; /* of the worker's that wait */
+    struct request *next; /* in its worker's list of unanswered requests */
 } request_t;
 
 static lawn_engine_t *engine;
 static lawn_box_t *box;
 static atomic_uint answered, timed_out, freed, early;
 
-/* By the owner. */
+/* The owner calls this. */
 static void on_freed(lawn_shared_t *timeout, lawn_time_t now)
 {
     (void)now;
@@ -45,7 +45,7 @@ static void on_freed(lawn_shared_t *timeout, lawn_time_t now)
     atomic_fetch_add(&freed, 1);
 }
 
-/* By the owner. */
+/* The owner calls this. */
 static void on_timeout(lawn_shared_t *timeout, lawn_time_t now)
 {
     request_t *request = (request_t *)timeout;
@@ -69,7 +69,7 @@ static request_t *send_request(void)
     return request;
 }
 
-/* It may have been too late for it: then its timer has expired. */
+/* The answer may have come too late. Then the timer has expired. */
 static void take_answer(request_t *request)
 {
     if (lawn_shared_stop(&request->timeout)) {
@@ -121,7 +121,8 @@ int main(void)
             return 1;
         }
     }
-    /* The owner: a pass while there is work, asleep until there is. */
+    /* The owner makes passes while there is work, and sleeps while there is
+     * none. */
     while (atomic_load(&freed) < WORKERS * REQUESTS) {
         if (lawn_engine_progress(engine) == 0 &&
             lawn_engine_wait(engine, LAWN_TIME_INFINITY) != LAWN_OK) {

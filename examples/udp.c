@@ -30,37 +30,38 @@
 
 #define WINDOW 32         /* messages outstanding at most */
 #define BURST 64          /* datagrams received per pass at most */
-#define MAGIC 0x6c61776eU /* what does not begin with it is not ours */
+#define MAGIC 0x6c61776eU /* datagrams without it are ignored */
 
 enum { DATA = 1, FIN, ACK, PROBE };
 
-/* Big-endian; but `time` only its sender reads, who gets it back as it was. A
- * payload would follow, and be kept by its sender until it is acknowledged. */
+/* All fields are big-endian, except `time`, which only its sender reads, in the
+ * echo. A payload would follow. Its sender would keep it until it is
+ * acknowledged. */
 typedef struct {
     uint32_t magic;
     uint32_t kind;
-    uint64_t number; /* of a DATA or FIN, else of the one that is wanted */
-    uint64_t time;   /* of sending; the echo, in an ACK */
+    uint64_t number; /* of this DATA or FIN; else the one wanted next */
+    uint64_t time;   /* of sending; in an ACK, the echo */
 } datagram_t;
 
 typedef struct {
-    lawn_timer_t linger; /* first: what expires is the side */
+    lawn_timer_t linger; /* first: end_linger() casts it to side_t */
     lawn_conn_t conn;
     const char *name;
     int fd;
     bool is_over;
-    uint64_t total;  /* to send; 0: the server */
-    uint64_t next;   /* to send for the first time */
-    uint64_t acked;  /* all before it are */
-    uint64_t wanted; /* from the peer: all before it were received */
+    uint64_t total;  /* messages to send; 0: the server */
+    uint64_t next;   /* the next message to send for the first time */
+    uint64_t acked;  /* all messages before it are acknowledged */
+    uint64_t wanted; /* from the peer: all before it have arrived */
     uint64_t sent_again;
     uint64_t dropped;
     uint64_t random;
 } side_t;
 
 static lawn_engine_t *engine;
-static uint64_t drop; /* percent of what is sent */
-static int status;    /* to exit with */
+static uint64_t drop; /* percent of the datagrams to lose on purpose */
+static int status;    /* exit status */
 
 static const char usage[] =
     "usage: udp [--count N] [--drop PERCENT] [--listen PORT | HOST PORT]\n"
@@ -74,17 +75,17 @@ static void transmit(side_t *side, uint32_t kind, uint64_t number,
 {
     datagram_t datagram = {htobe32(MAGIC), htobe32(kind), htobe64(number),
                            time};
-    /* Pseudo-random: each run drops the same ones of a side's datagrams. */
+    /* Pseudo-random, so each run drops the same datagrams of a side. */
     side->random = side->random * 6364136223846793005 + 1442695040888963407;
     if ((side->random >> 33) % 100 < drop) {
         ++side->dropped;
         return;
     }
-    /* If this fails, it is lost like what the network loses. */
+    /* If this fails, it is as if the network had lost the datagram. */
     (void)send(side->fd, &datagram, sizeof(datagram), MSG_DONTWAIT);
 }
 
-/* Also again: with the time at which it is sent now. */
+/* A retransmission, too, carries the time at which it is sent. */
 static void transmit_message(side_t *side, uint64_t number)
 {
     transmit(side, number + 1 == side->total ? FIN : DATA, number,
@@ -151,7 +152,8 @@ static void receive(side_t *side, const datagram_t *datagram)
     side->wanted += (kind == DATA || kind == FIN) && number == side->wanted;
     transmit(side, ACK, side->wanted, datagram->time);
     if (kind == FIN && number < side->wanted) {
-        /* All is there. Stay a while, for a peer that misses the last ACK. */
+        /* All messages are here. Stay for a while, as the peer may miss the
+         * last ACK. */
         lawn_conn_close(&side->conn);
         lawn_engine_start(engine, &side->linger, lawn_time_from_msec(500));
     }
@@ -177,8 +179,8 @@ static void meet(side_t *side)
     check(lawn_conn_open(engine, &params, &ops, &side->conn) == LAWN_OK);
 }
 
-/* Called once per pass, before timers are looked at: an ACK that is there stops
- * the retransmission that would be due. */
+/* Called once per pass, before timers expire. So an ACK that has already
+ * arrived stops a retransmission that would be due. */
 static unsigned poll_socket(void *arg)
 {
     side_t *side = arg;
@@ -191,13 +193,13 @@ static unsigned poll_socket(void *arg)
             recvfrom(side->fd, &datagram, sizeof(datagram), MSG_DONTWAIT,
                      (struct sockaddr *)&from, &length);
         if (size < 0) {
-            break; /* No more; or refused, and the timers will tell. */
+            break; /* none left; errors are left to the timers */
         }
         ++count;
         if (size != sizeof(datagram) || be32toh(datagram.magic) != MAGIC) {
             continue;
         }
-        if (!side->conn.context) { /* The first to come is the peer. */
+        if (!side->conn.context) { /* the first sender is the peer */
             (void)connect(side->fd, (struct sockaddr *)&from, length);
             meet(side);
         }
@@ -266,7 +268,7 @@ int main(int argc, char **argv)
             drop = parse(optarg, 0, 99);
         } else if (option == 'l') {
             port = parse(optarg, 1, 65535);
-        } else { /* What is wrong, getopt_long() has said. */
+        } else { /* getopt_long() has said what is wrong */
             return option == 'h' ? puts(usage) < 0 : 2;
         }
     }
