@@ -240,10 +240,7 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     char name[longest_name];
-    if (!name_fifo(name, shm->path, getpid(), most_slots)) {
-        errno = ENAMETOOLONG;
-        return LAWN_ERR_IO;
-    }
+    name_fifo(name, shm->path, getpid(), most_slots);
     unlink(name);
     shm->file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, params.mode);
     if (shm->file < 0) {
@@ -263,7 +260,7 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 lawn_status_t make_bell(lawn_shm_t *shm)
 {
     char name[longest_name];
-    name_fifo(name, shm->path, getpid(), 0); // make_file() checks the length
+    name_fifo(name, shm->path, getpid(), 0);
     unlink(name);
     epoll_event event = {};
     event.events = EPOLLIN;
@@ -310,6 +307,12 @@ lawn_status_t board(lawn_shm_t *shm)
 
 lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
+    // Before anything is made: all other names are no longer than this one.
+    char name[longest_name];
+    if (!name_fifo(name, shm->path, getpid(), most_slots)) {
+        errno = ENAMETOOLONG;
+        return LAWN_ERR_IO;
+    }
     int locked = -1;
     lawn_status_t status = lock_path(shm->path, params.mode, &locked);
     if (status != LAWN_OK) {

@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 
 namespace
 {
@@ -42,74 +41,6 @@ protected:
 };
 
 using ShmDeathTest = Shm;
-
-TEST_F(Shm, RefusesBadInput)
-{
-    lawn_shm_t *shm = nullptr;
-    lawn_shm_client_t *client = nullptr;
-    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
-              LAWN_ERR_NO_ELEM);
-    own();
-    EXPECT_EQ(lawn_shm_create(nullptr, path_.c_str(), nullptr, &shm),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_shm_create(engine_, nullptr, nullptr, &shm),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, nullptr),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(
-        lawn_shm_create(engine_, std::string(5000, 'a').c_str(), nullptr, &shm),
-        LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(
-        lawn_shm_create(engine_, std::string(4090, 'a').c_str(), nullptr, &shm),
-        LAWN_ERR_IO);
-    EXPECT_EQ(lawn_shm_create(engine_, "/nowhere/timers", nullptr, &shm),
-              LAWN_ERR_IO);
-    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, &shm),
-              LAWN_ERR_BUSY);
-    lawn_shm_params_t params = {};
-    params.timers = UINT32_MAX;
-    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params, &shm),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_shm_open(nullptr, nullptr, nullptr, &client),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, nullptr),
-              LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_shm_open("/nowhere/timers", nullptr, nullptr, &client),
-              LAWN_ERR_NO_ELEM);
-    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
-              LAWN_ERR_UNSUPPORTED); // another clock
-    EXPECT_EQ(lawn_shm_open("/tmp", nullptr, nullptr, &client), LAWN_ERR_IO);
-    EXPECT_EQ(client, nullptr);
-    EXPECT_EQ(shm, nullptr);
-    lawn_shm_close(nullptr);
-    lawn_shm_destroy(nullptr);
-    EXPECT_EQ(files(), 2U); // the memory and the bell
-    struct stat about = {};
-    ASSERT_EQ(stat(path_.c_str(), &about), 0);
-    EXPECT_EQ(about.st_mode & 0777, 0600U);
-}
-
-TEST_F(Shm, WhatIsNoneIsNotMapped)
-{
-    // A file that somebody has locked, and that is something else.
-    const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
-    ASSERT_GE(fd, 0);
-    const std::vector<char> bytes(100'000, 'x');
-    ASSERT_EQ(write(fd, bytes.data(), bytes.size()),
-              static_cast<ssize_t>(bytes.size()));
-    lawn_shm_client_t *client = nullptr;
-    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
-              LAWN_ERR_NO_ELEM);
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
-    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
-              LAWN_ERR_UNSUPPORTED);
-    close(fd);
-    // An owner may replace it when it is nobody's.
-    own();
-    open_client();
-}
 
 TEST_F(Shm, ATimerExpiresAtItsDeadlineAndNotATickBefore)
 {
