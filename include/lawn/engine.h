@@ -238,8 +238,9 @@ LAWN_API size_t lawn_engine_backlog(const lawn_engine_t *engine);
  * is NULL, the call does nothing else. It allocates, and takes time for every
  * timer that runs. Until the recording ends, each call to a timer takes some
  * tens of nanoseconds more. Returns NO_MEMORY; IO, with errno, if the file
- * cannot be opened or another process records to it; INVALID_PARAM from inside
- * an advance or a drain. Engine's thread only. */
+ * cannot be opened or another process records to it; BUSY if the lawn has an
+ * observer of the program's (lawn/observer.h); INVALID_PARAM from inside an
+ * advance or a drain. Engine's thread only. */
 LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
                                          const char *path);
 

@@ -11,7 +11,6 @@
 #include "base/base.h"
 #include "base/ticks.h"
 #include "timer/advance.h"
-#include "timer/observer.h"
 
 #include <lawn/engine.h>
 

@@ -1,9 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Recording of traces: with LAWN_TRACE=FILE in the environment, or after
-// lawn_engine_trace(), everything that is done to an engine's timers goes to a
-// file, as text, to be replayed by lawn_bench. doc/trace.md describes the
-// format.
+// The traces of an engine: with LAWN_TRACE=FILE in the environment, or after
+// lawn_engine_trace(), trace/writer.h writes everything that is done to the
+// engine's timers to a file.
 
 #ifndef LAWN_SRC_ENGINE_TRACE_H
 #define LAWN_SRC_ENGINE_TRACE_H

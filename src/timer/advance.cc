@@ -205,7 +205,7 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
     if (lawn->busy) {
         return {0, 0};
     }
-    report(lawn, Event::advance, nullptr, lawn->now, 0);
+    report(lawn, LAWN_EVENT_ADVANCE, nullptr, lawn->now, 0);
     const size_t most = budget != 0 ? budget : SIZE_MAX;
     Pass pass = {earlier_of(now, never - 1), most, 0};
     enter(lawn);

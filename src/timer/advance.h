@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The advance to a given time, for the engine's pass. The pass reads its time
-// first. While it polls, its sources may show the lawn a later time. Timers
+// What the engine needs of a lawn in its pass: whether the lawn runs callbacks,
+// and the advance to a given time. The pass reads its time first. While it polls, its sources may show the lawn a later time. Timers
 // that are due only by the later time wait for the next pass.
 
 #ifndef LAWN_SRC_TIMER_ADVANCE_H
@@ -11,6 +11,9 @@
 
 namespace lawn
 {
+
+// True in the callbacks of an advance or a drain.
+bool is_busy(const lawn_t *lawn);
 
 // What an advance has done. `touched` includes `fired`.
 struct Work {

@@ -3,6 +3,7 @@
 // Creates, walks, drains and destroys a lawn. Also has the parts of start, stop
 // and pause that are not inline.
 
+#include "timer/advance.h"
 #include "timer/queue.h"
 
 namespace lawn
@@ -34,7 +35,7 @@ LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
     if (lawn->is_settled) {
         open(lawn);
     }
-    report(lawn, Event::start, timer, lawn->now,
+    report(lawn, LAWN_EVENT_START, timer, lawn->now,
            deadline == never ? LAWN_TIME_INFINITY
                              : later_of(deadline, lawn->now) - lawn->now);
     // In a pass, a timer that is due at once would fire in this pass if it
@@ -50,7 +51,7 @@ LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
 
 // Stops the timer but leaves it in its list. Returns true if the timer was
 // running.
-bool end(Lawn *lawn, lawn_timer_t *timer, Event event)
+bool end(Lawn *lawn, lawn_timer_t *timer, lawn_event_t event)
 {
     assert_own(lawn, timer);
     report(lawn, event, timer, lawn->now, 0);
@@ -151,13 +152,6 @@ bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
     return true;
 }
 
-void observe(lawn_t *lawn, Observer *observer)
-{
-    LAWN_ASSERT(!is_busy(lawn));
-    lawn->observer = observer;
-    open(impl_of(lawn));
-}
-
 bool is_busy(const lawn_t *lawn)
 {
     return impl_of(lawn)->busy;
@@ -166,6 +160,19 @@ bool is_busy(const lawn_t *lawn)
 } // namespace lawn
 
 using namespace lawn;
+
+lawn_status_t lawn_observe(lawn_t *lawn, lawn_observer_t *observer)
+{
+    if (!lawn) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    if (is_busy(lawn) || (observer && lawn->observer)) {
+        return LAWN_ERR_BUSY;
+    }
+    lawn->observer = observer;
+    open(impl_of(lawn));
+    return LAWN_OK;
+}
 
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 {
@@ -229,14 +236,14 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
 
 bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
-    const bool was_running = end(impl_of(lawn), timer, Event::stop);
+    const bool was_running = end(impl_of(lawn), timer, LAWN_EVENT_STOP);
     unlink(timer);
     return was_running;
 }
 
 bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
-    return end(impl_of(lawn), timer, Event::pause);
+    return end(impl_of(lawn), timer, LAWN_EVENT_PAUSE);
 }
 
 void lawn_for_each(const lawn_t *handle,
@@ -276,7 +283,7 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
             continue;
         }
         end_run(lawn, timer);
-        report(lawn, Event::stop, timer, lawn->now, 0);
+        report(lawn, LAWN_EVENT_STOP, timer, lawn->now, 0);
         if (lawn->on_drain && !lawn->on_drain(timer)) {
             continue;
         }

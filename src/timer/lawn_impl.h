@@ -25,9 +25,9 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
-#include "timer/observer.h"
 #include "timer/slots.h"
 
+#include <lawn/observer.h>
 #include <lawn/stats.h>
 
 namespace lawn
@@ -205,6 +205,16 @@ inline void file(Lawn *lawn, lawn_timer_t *timer)
 // Ends an advance or a drain: sets `wake` and the limit to their values outside
 // of passes.
 void open(Lawn *lawn);
+
+inline void report(const lawn_t *lawn, lawn_event_t event,
+                   const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl)
+{
+    if (LAWN_UNLIKELY(lawn->observer != nullptr)) {
+        lawn_observer_t *const observer =
+            static_cast<lawn_observer_t *>(lawn->observer);
+        observer->event(observer, event, timer, now, ttl);
+    }
+}
 
 // Begins an advance or a drain. open() ends it.
 void enter(Lawn *lawn);

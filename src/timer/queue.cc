@@ -153,7 +153,7 @@ void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
     if (lawn->is_settled) {
         open(lawn);
     }
-    report(lawn, Event::start, timer, lawn->now, queue->ttl);
+    report(lawn, LAWN_EVENT_START, timer, lawn->now, queue->ttl);
     lawn->running += !is_linked(timer) || is_paused(timer);
     if (is_linked(timer)) {
         list_remove(&timer->link);

@@ -76,7 +76,7 @@ inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
         lawn_histogram_add(lawn->late, pass->now - timer->check);
     }
     if (LAWN_UNLIKELY(lawn->observer != nullptr) && !is_alarm(timer)) {
-        report(lawn, Event::fire, timer, pass->now, 0);
+        report(lawn, LAWN_EVENT_FIRE, timer, pass->now, 0);
     }
     if (timer->expired) {
         const lawn_time_t now = pass->now;

@@ -9,7 +9,7 @@
 #include "timer_calls.h"
 
 #include "timer/advance.h"
-#include "timer/observer.h"
+#include <lawn/observer.h>
 
 namespace
 {
@@ -20,7 +20,7 @@ using fuzz::queue_count;
 using fuzz::timers;
 using State = fuzz::TimerState;
 
-class Timers : lawn::Observer, fuzz::TimerCalls
+class Timers : lawn_observer_t, fuzz::TimerCalls
 {
 public:
     explicit Timers(Input input) : TimerCalls(input, on_expired)
@@ -35,7 +35,7 @@ public:
         is_observed_ = head & 8;
         if (is_observed_) {
             event = observed;
-            lawn::observe(lawn_, this);
+            lawn_observe(lawn_, this);
         }
         current = this;
     }
@@ -427,11 +427,10 @@ private:
         }
     }
 
-    static void observed(Observer *observer, lawn::Event event,
+    static void observed(lawn_observer_t *observer, lawn_event_t event,
                          const lawn_timer_t *, lawn_time_t, lawn_time_t)
     {
-        static_cast<Timers *>(observer)->observed_ +=
-            event == lawn::Event::fire;
+        static_cast<Timers *>(observer)->observed_ += event == LAWN_EVENT_FIRE;
     }
 
     // With whatever still runs or is paused, and the queues that are left.

@@ -11,7 +11,7 @@
 namespace exhaustive
 {
 
-void World::called(lawn::Event event)
+void World::called(lawn_event_t event)
 {
     ++calls_[static_cast<int>(event)];
 }
@@ -76,7 +76,7 @@ void World::started(unsigned i, lawn_time_t deadline, uint8_t queue)
     if (!waits_.empty()) {
         waits_[i] = -1; // due from the next advance on
     }
-    called(lawn::Event::start);
+    called(LAWN_EVENT_START);
     expect(lawn_timer_is_active(&entry.timer), "started, not active");
     expect(lawn_timer_deadline(&entry.timer) == entry.deadline,
            "started with another deadline");
@@ -133,7 +133,7 @@ void World::close(unsigned q)
     for (unsigned i = 0; i < state_->timers; ++i) { // the paused ones, too
         const lawn_timer_t *const timer = &entries_[i].timer;
         if (lawn::is_linked(timer) && list_of(timer) == &queue.memory.timers) {
-            called(lawn::Event::stop);
+            called(LAWN_EVENT_STOP);
         }
     }
     lawn_queue_destroy(&queue.memory);
@@ -154,7 +154,7 @@ void World::end(unsigned i, bool pause)
     note_op(pause ? 2 : 1, i);
     write("lawn_timer_%s(lawn, &t[%u]); /* %s */", pause ? "pause" : "stop", i,
           entry.runs ? "true" : "false");
-    called(pause ? lawn::Event::pause : lawn::Event::stop);
+    called(pause ? LAWN_EVENT_PAUSE : LAWN_EVENT_STOP);
     const bool was_active = pause ? lawn_timer_pause(lawn_, &entry.timer)
                                   : lawn_timer_stop(lawn_, &entry.timer);
     expect(was_active == entry.runs, "stop or pause tells what is not so");
@@ -182,7 +182,7 @@ void World::begin_pass(lawn_time_t now)
     fired_ = 0;
     has_started_ = false;
     in_pass_ = true;
-    called(lawn::Event::advance);
+    called(LAWN_EVENT_ADVANCE);
 }
 
 void World::end_pass(lawn::Work work, unsigned budget, bool is_done)
@@ -338,7 +338,7 @@ void World::on_drained(lawn_timer_t *timer, lawn_time_t now)
     world.expect(entry.is_drained, "drained, but not running before");
     world.expect(!lawn_timer_is_active(timer), "drained, but active");
     ++world.fired_;
-    world.called(lawn::Event::stop);
+    world.called(LAWN_EVENT_STOP);
     if (entry.runs) {
         world.unlink(i);
     }
@@ -356,7 +356,7 @@ void World::on_expired(lawn_timer_t *timer, lawn_time_t now)
     world.write("expired: t[%u]", i);
     ++world.fired_;
     ++world.reached_.fired;
-    world.called(lawn::Event::fire);
+    world.called(LAWN_EVENT_FIRE);
     world.expect(world.in_pass_ && now == world.pass_, "expired at no advance");
     world.expect(entry.runs, "expired, but not running");
     world.expect(entry.deadline <= now, "early");
@@ -379,8 +379,8 @@ void World::on_expired(lawn_timer_t *timer, lawn_time_t now)
     world.react(i);
 }
 
-void World::on_event(lawn::Observer *, lawn::Event event, const lawn_timer_t *,
-                     lawn_time_t, lawn_time_t)
+void World::on_event(lawn_observer_t *, lawn_event_t event,
+                     const lawn_timer_t *, lawn_time_t, lawn_time_t)
 {
     ++current_->told_[static_cast<int>(event)];
 }

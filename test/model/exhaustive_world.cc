@@ -108,7 +108,7 @@ void World::open(const Scenario &scenario)
     expect(lawn_create(&params, &lawn_) == LAWN_OK, "not created");
     if (scenario.observed) {
         write("/* observed */");
-        lawn::observe(lawn_, &observer_);
+        lawn_observe(lawn_, &observer_);
     }
     for (unsigned i = 0; i < scenario.actors; ++i) {
         add();

@@ -207,13 +207,13 @@ private:
     static void on_expired(lawn_timer_t *timer, lawn_time_t now);
     static void on_drained(lawn_timer_t *timer, lawn_time_t now);
     static void on_counted(const lawn_timer_t *timer, void *count);
-    static void on_event(lawn::Observer *observer, lawn::Event event,
+    static void on_event(lawn_observer_t *observer, lawn_event_t event,
                          const lawn_timer_t *, lawn_time_t, lawn_time_t);
 
     // The model, and what is done to both.
     void expect(bool is_so, const char *otherwise);
     __attribute__((format(printf, 2, 3))) void write(const char *format, ...);
-    void called(lawn::Event event);
+    void called(lawn_event_t event);
     Entry &entry_of(const lawn_timer_t *timer, unsigned *index);
     lawn_time_t time_of(Target target, unsigned timer) const;
     lawn_time_t ago(lawn_time_t time) const;
@@ -259,7 +259,7 @@ private:
     const Scenario *scenario_ = nullptr;
     Image image_;
     Reached reached_ = {};
-    lawn::Observer observer_;
+    lawn_observer_t observer_;
     uint64_t told_[5] = {};  // by the observer, of each event
     uint64_t calls_[5] = {}; // that it had to tell of
     const char *failure_ = nullptr;

@@ -227,14 +227,15 @@ TEST_F(Check, WhatIsDueAtOnce)
 TEST_F(Check, ObserversAndPasses)
 {
     fill_slot();
-    Observer observer = {[](Observer *, Event, const lawn_timer_t *,
-                            lawn_time_t, lawn_time_t) {}};
-    observe(handle_, &observer);
+    lawn_observer_t observer = {[](lawn_observer_t *, lawn_event_t,
+                                   const lawn_timer_t *, lawn_time_t,
+                                   lawn_time_t) {}};
+    lawn_observe(handle_, &observer);
     expect_found(&lawn_->limit, open_limit);
     expect_found(&lawn_->next, lawn_->wake);
     void *const none = nullptr;
     expect_found(&lawn_->observer, none);
-    observe(handle_, nullptr);
+    lawn_observe(handle_, nullptr);
     expect_found(&lawn_->busy, true); // the limit is open
 }
 

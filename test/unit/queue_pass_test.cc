@@ -4,8 +4,8 @@
 // by the hundred under a budget, in the sight of observers, and without memory.
 
 #include "timer/advance.h"
-#include "timer/observer.h"
 #include "timer_fixture.h"
+#include <lawn/observer.h>
 
 #include <algorithm>
 #include <string>
@@ -328,7 +328,7 @@ TEST_F(QueuePass, AMemberMayDrainTheLawnInItsCallback)
     }
 }
 
-struct Log : lawn::Observer {
+struct Log : lawn_observer_t {
     std::string text;
     std::vector<const lawn_timer_t *> timers;
 };
@@ -337,7 +337,7 @@ struct Log : lawn::Observer {
 TEST_F(QueuePass, AnObserverSeesNoAlarm)
 {
     Log log;
-    log.event = [](lawn::Observer *observer, lawn::Event event,
+    log.event = [](lawn_observer_t *observer, lawn_event_t event,
                    const lawn_timer_t *timer, lawn_time_t, lawn_time_t after) {
         Log *const self = static_cast<Log *>(observer);
         self->text += "+-=!>"[static_cast<int>(event)];
@@ -345,11 +345,11 @@ TEST_F(QueuePass, AnObserverSeesNoAlarm)
             EXPECT_EQ(timer->expired, on_expired);
             self->timers.push_back(timer);
         }
-        if (event == lawn::Event::start) {
+        if (event == LAWN_EVENT_START) {
             EXPECT_EQ(after, ttl);
         }
     };
-    lawn::observe(lawn_, &log);
+    lawn_observe(lawn_, &log);
     lawn_queue_t *const queue = create(ttl);
     const Probes all = start_some(queue, 4, 0);
     lawn_queue_start(queue, &all[0]->timer, 0);
@@ -371,7 +371,7 @@ TEST_F(QueuePass, AnObserverSeesNoAlarm)
     lawn_queue_start(create(ttl), &all[0]->timer, ttl);
     EXPECT_EQ(lawn_drain(lawn_, nullptr), 1U);
     EXPECT_EQ(log.text, "++--+-");
-    lawn::observe(lawn_, nullptr);
+    lawn_observe(lawn_, nullptr);
 }
 
 // An allocator that counts, and refuses on demand.

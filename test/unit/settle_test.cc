@@ -3,7 +3,7 @@
 // lawn_settle(): what the oracle's random operations hardly ever meet.
 
 #include "timer/advance.h"
-#include "timer/observer.h"
+#include <lawn/observer.h>
 
 #include <lawn/timer.h>
 
@@ -307,16 +307,16 @@ TEST_F(Settle, HoldsBetweenTheSlotAndTheDeadline)
 TEST_F(Settle, FindsTheEarliestDeadlineOfAnObservedLawnToo)
 {
     auto &timers = make(2);
-    lawn::Observer observer = {[](lawn::Observer *, lawn::Event,
-                                  const lawn_timer_t *, lawn_time_t,
-                                  lawn_time_t) {}};
-    lawn::observe(lawn_, &observer);
+    lawn_observer_t observer = {[](lawn_observer_t *, lawn_event_t,
+                                   const lawn_timer_t *, lawn_time_t,
+                                   lawn_time_t) {}};
+    lawn_observe(lawn_, &observer);
     lawn_timer_start(lawn_, &timers[0], 0, long_ttl);
     expect_settled(long_ttl);
     lawn_timer_start(lawn_, &timers[1], 0, long_ttl - 1);
     expect_fires_at(long_ttl - 1);
     expect_settled(long_ttl);
-    lawn::observe(lawn_, nullptr);
+    lawn_observe(lawn_, nullptr);
     expect_fires_at(long_ttl);
 }
 

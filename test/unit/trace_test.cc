@@ -8,6 +8,7 @@
 #include "engine/trace.h"
 
 #include <lawn/keyed.h>
+#include <lawn/observer.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -303,6 +304,30 @@ TEST_F(Trace, DoesNotBeginInACallback)
     };
     EXPECT_EQ(pass_at(start + 1), "t");
     EXPECT_EQ(lawn_engine_trace(nullptr, nullptr), LAWN_ERR_INVALID_PARAM);
+}
+
+// A lawn has one observer: a trace does not take the place of the program's.
+TEST_F(Trace, LeavesTheProgramsObserverAlone)
+{
+    lawn_observer_t own = {[](lawn_observer_t *, lawn_event_t,
+                              const lawn_timer_t *, lawn_time_t,
+                              lawn_time_t) {}};
+    lawn_t *const lawn = lawn_engine_lawn(engine_);
+    const std::string path = path_of("trace");
+    ASSERT_EQ(lawn_observe(lawn, &own), LAWN_OK);
+    EXPECT_EQ(lawn_engine_trace(engine_, path.c_str()), LAWN_ERR_BUSY);
+    EXPECT_EQ(lawn_engine_trace(engine_, nullptr), LAWN_OK);
+    EXPECT_EQ(lawn->observer, &own);
+    ASSERT_EQ(lawn_observe(lawn, nullptr), LAWN_OK);
+    ASSERT_EQ(lawn_engine_trace(engine_, path.c_str()), LAWN_OK);
+    EXPECT_EQ(lawn_observe(lawn, &own), LAWN_ERR_BUSY);
+    // Nor if the program has taken the trace's away.
+    ASSERT_EQ(lawn_observe(lawn, nullptr), LAWN_OK);
+    ASSERT_EQ(lawn_observe(lawn, &own), LAWN_OK);
+    EXPECT_EQ(lawn_engine_trace(engine_, nullptr), LAWN_OK);
+    EXPECT_EQ(lawn->observer, &own);
+    EXPECT_EQ(text("trace"), header);
+    EXPECT_EQ(lawn_observe(lawn, nullptr), LAWN_OK);
 }
 
 TEST_F(Trace, AllocatesNothing)

@@ -1,0 +1,291 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Formats each event into a buffer. Writes the buffer when it is full or a
+// second old, because programs that poll are killed rather than ended. The
+// buffer holds whole lines, so a file that ends early ends well.
+//
+// The program must not notice this. A write that fails ends the trace, raises
+// no signal and leaves errno alone. The child of a fork has a copy of the
+// buffer and the parent's file. It writes neither.
+
+#include "trace/writer.h"
+
+#include "base/base.h"
+#include "base/ticks.h"
+#include "clock/convert.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace lawn
+{
+
+namespace
+{
+
+constexpr size_t buffer_size = 65536;
+constexpr size_t longest_event = 256; // with the polls before it
+
+} // namespace
+
+struct Trace : lawn_observer_t {
+    lawn_allocator_t allocator;
+    int fd; // -1: ended
+    pid_t owner;
+    bool has_begun;
+    lawn_time_t last;        // time of the line written last
+    uint64_t polls;          // that are not written yet,
+    lawn_time_t last_poll;   // the time of the last of them,
+    lawn_time_t before_last; // and of the one before
+    lawn_time_t second;
+    lawn_time_t flushed; // when
+    off_t written;       // bytes in the file
+    size_t length;       // in the buffer
+    char buffer[buffer_size];
+};
+
+namespace
+{
+
+// write(2), without the signal that a broken pipe or a limit of the file's
+// size would raise: it is made to wait, and taken away unless one waited.
+ssize_t write_quietly(int fd, const char *data, size_t size)
+{
+    sigset_t signals;
+    sigset_t old_mask;
+    sigset_t pending;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    sigaddset(&signals, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &signals, &old_mask);
+    ssize_t count;
+    do {
+        count = write(fd, data, size);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0 && (errno == EPIPE || errno == EFBIG)) {
+        const int raised = errno == EPIPE ? SIGPIPE : SIGXFSZ;
+        const timespec at_once = {0, 0};
+        sigemptyset(&signals);
+        sigaddset(&signals, raised);
+        if (sigismember(&pending, raised) == 0) {
+            sigtimedwait(&signals, nullptr, &at_once);
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &old_mask, nullptr);
+    return count;
+}
+
+void end(Trace *trace)
+{
+    close(trace->fd);
+    trace->fd = -1;
+}
+
+void flush(Trace *trace)
+{
+    const int error = errno;
+    size_t done = 0;
+    if (trace->owner != getpid()) {
+        end(trace);
+    }
+    while (trace->fd >= 0 && done < trace->length) {
+        const ssize_t count = write_quietly(trace->fd, trace->buffer + done,
+                                            trace->length - done);
+        if (count > 0) {
+            done += static_cast<size_t>(count);
+        } else {
+            // Without the part of a line; what has no length keeps it.
+            [[maybe_unused]] const int ignored =
+                ftruncate(trace->fd, trace->written);
+            end(trace);
+        }
+    }
+    trace->written += static_cast<off_t>(trace->length);
+    trace->length = 0;
+    errno = error;
+}
+
+void put(Trace *trace, const char *text)
+{
+    const size_t size = strlen(text);
+    memcpy(trace->buffer + trace->length, text, size);
+    trace->length += size;
+}
+
+void put_number(Trace *trace, uint64_t number, unsigned base)
+{
+    char digits[24];
+    char *first = digits + sizeof(digits);
+    *--first = '\0';
+    do {
+        *--first = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number != 0);
+    put(trace, first);
+}
+
+// Begins a line. Time does not go back: a fire whose pass is older than what a
+// callback has brought meanwhile is recorded with the time of that.
+void put_time(Trace *trace, lawn_time_t now)
+{
+    now = later_of(now, trace->last);
+    put_number(trace, now - trace->last, 10);
+    trace->last = now;
+}
+
+void put_polls(Trace *trace, uint64_t count, lawn_time_t now)
+{
+    if (count != 0) {
+        put_time(trace, now);
+        put(trace, " poll ");
+        put_number(trace, count, 10);
+        put(trace, "\n");
+    }
+}
+
+// What was idle until now goes to one line. Polls that fire timers have one of
+// their own, since only the time of the last of a line is exact.
+void flush_polls(Trace *trace, bool last_fires)
+{
+    if (last_fires && trace->polls > 1) {
+        put_polls(trace, trace->polls - 1, trace->before_last);
+        trace->polls = 1;
+    }
+    put_polls(trace, trace->polls, trace->last_poll);
+    trace->polls = 0;
+}
+
+void note_poll(Trace *trace, lawn_time_t now)
+{
+    ++trace->polls;
+    trace->before_last = trace->last_poll;
+    trace->last_poll = now;
+    if (now - trace->flushed >= trace->second) {
+        trace->flushed = now;
+        flush(trace);
+    }
+}
+
+const char *name_of(lawn_event_t event)
+{
+    switch (event) {
+    case LAWN_EVENT_START:
+        return " start ";
+    case LAWN_EVENT_STOP:
+        return " stop ";
+    case LAWN_EVENT_PAUSE:
+        return " pause ";
+    case LAWN_EVENT_FIRE:
+        return " fire ";
+    case LAWN_EVENT_ADVANCE:
+        break;
+    }
+    return " ? ";
+}
+
+void on_event(lawn_observer_t *observer, lawn_event_t event,
+              const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl)
+{
+    Trace *const trace = static_cast<Trace *>(observer);
+    if (trace->fd < 0) {
+        return;
+    }
+    if (!trace->has_begun) {
+        trace->has_begun = true;
+        trace->last = now;
+        trace->flushed = now;
+    }
+    if (event == LAWN_EVENT_ADVANCE) {
+        note_poll(trace, now);
+        return;
+    }
+    flush_polls(trace, event == LAWN_EVENT_FIRE);
+    put_time(trace, now);
+    put(trace, name_of(event));
+    put_number(trace, reinterpret_cast<uintptr_t>(timer), 16);
+    if (event == LAWN_EVENT_START) {
+        put(trace, " ");
+        if (ttl == LAWN_TIME_INFINITY) {
+            put(trace, "inf");
+        } else {
+            put_number(trace, ttl, 10);
+        }
+    }
+    put(trace, "\n");
+    if (trace->length > buffer_size - longest_event) {
+        flush(trace);
+    }
+}
+
+// What runs already is in the trace with what remains of it.
+void record_running(const lawn_timer_t *timer, void *arg)
+{
+    Trace *const trace = static_cast<Trace *>(arg);
+    const lawn_time_t deadline = lawn_timer_deadline(timer);
+    on_event(trace, LAWN_EVENT_START, timer, trace->last,
+             deadline == LAWN_TIME_INFINITY
+                 ? deadline
+                 : later_of(deadline, trace->last) - trace->last);
+}
+
+} // namespace
+
+Trace *make_trace(const lawn_allocator_t &allocator, double ticks_per_sec,
+                  unsigned budget)
+{
+    Trace *const trace =
+        static_cast<Trace *>(allocate(allocator, sizeof(Trace)));
+    if (!trace) {
+        return nullptr;
+    }
+    memset(trace, 0, sizeof(*trace));
+    trace->event = on_event;
+    trace->allocator = allocator;
+    trace->fd = -1;
+    trace->owner = getpid();
+    trace->second = ticks_from(1, 1, ticks_per_sec);
+    trace->length = static_cast<size_t>(snprintf(
+        trace->buffer, longest_event,
+        "lawn-trace 1 ticks_per_sec %.17g budget %u\n", ticks_per_sec, budget));
+    return trace;
+}
+
+void write_to(Trace *trace, int fd)
+{
+    trace->fd = fd;
+    flush(trace);
+}
+
+lawn_observer_t *observer_of(Trace *trace)
+{
+    return trace;
+}
+
+void record_timers(Trace *trace, const lawn_t *lawn)
+{
+    trace->has_begun = true;
+    trace->last = lawn_now(lawn);
+    trace->flushed = trace->last;
+    lawn_for_each(lawn, record_running, trace);
+}
+
+void end_trace(Trace *trace)
+{
+    if (trace->fd >= 0) {
+        flush_polls(trace, false);
+        flush(trace);
+    }
+    if (trace->fd >= 0) {
+        end(trace);
+    }
+    const lawn_allocator_t allocator = trace->allocator;
+    release(allocator, trace);
+}
+
+} // namespace lawn
