@@ -221,6 +221,8 @@ void prepare_plots(const char *directory)
 void plot(const Table &table, const char *directory)
 {
     if (table.columns.size() < 2) {
+        fprintf(stderr, "lawn_bench: no plot of %s: it has one column\n",
+                table.name.c_str());
         return;
     }
     const std::string path = std::string(directory) + "/" + table.name;

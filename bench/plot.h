@@ -15,7 +15,8 @@ namespace bench
 void prepare_plots(const char *directory);
 
 // Writes NAME.svg and NAME.png, and the same of NAME-p99 if there is one. A
-// table of one column has no curves, and no plot. Throws std::runtime_error.
+// table of one column has no curves: a line on stderr says that there is no
+// plot. Throws std::runtime_error.
 void plot(const Table &table, const char *directory);
 
 } // namespace bench
