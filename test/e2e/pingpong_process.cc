@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -136,7 +137,7 @@ double Process::number(const std::string &name) const
 {
     const std::string value = summary(name);
     const size_t digit = value.find_first_of("0123456789");
-    return digit == std::string::npos ? -1 : strtod(&value[digit], nullptr);
+    return digit == std::string::npos ? NAN : strtod(&value[digit], nullptr);
 }
 
 uint64_t received_packets(const std::string &device)

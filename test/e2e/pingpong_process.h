@@ -69,7 +69,8 @@ public:
     // The value of a line of the summary; empty if there is none.
     std::string summary(const std::string &name) const;
 
-    // The first number in it; -1 if there is none.
+    // The first number in it; NaN, which no comparison holds for, if there is
+    // none.
     double number(const std::string &name) const;
 
 private:
