@@ -166,7 +166,10 @@ void session_connection_died(session_t *s, connection_t *c, unsigned reason)
         session_end(s);
         return;
     }
-    histogram_record(&s->stats.silence, lawn_engine_now(s->engine) - c->heard);
+    lawn_time_t silence = lawn_engine_now(s->engine) - c->heard;
+    if (silence > s->stats.silence_max) {
+        s->stats.silence_max = silence;
+    }
     ++s->stats.dead;
     ++s->stats.dead_by[reason];
     s->outstanding -= c->acked != c->sent;

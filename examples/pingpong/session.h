@@ -32,9 +32,8 @@
 #ifndef PINGPONG_SESSION_H
 #define PINGPONG_SESSION_H
 
-#include "histogram.h"
-
 #include <lawn/conn.h>
+#include <lawn/stats.h>
 
 LAWN_BEGIN_DECLS
 
@@ -92,14 +91,11 @@ typedef struct {
     uint64_t repeats;
     uint64_t corrupt;
     uint64_t early; /* timers fired before their deadline */
-    uint32_t burst; /* most retransmissions within one pass */
-    /* Most retransmissions of one message within the RTO after a stall. */
-    uint32_t resume_max;
     uint32_t dead;
     uint32_t dead_by[4]; /* by lawn_conn_reason_t; 0: the transport failed */
-    histogram_t rtt;
-    histogram_t lateness; /* of timers fired, after their deadline */
-    histogram_t silence;  /* of dead connections, since the last datagram */
+    /* The longest time from the last datagram of a connection to its death. */
+    lawn_time_t silence_max;
+    lawn_histogram_t rtt;
 } session_stats_t;
 
 /* Makes a session of idle connections. `config` and `sender` are copied.

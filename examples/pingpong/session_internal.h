@@ -38,22 +38,15 @@ typedef struct connection {
     struct connection *next_urgent;
     struct connection *next_fresh;
     lawn_time_t sent_at[ATTEMPTS_KEPT]; /* by attempt, modulo */
-    lawn_time_t first_sent; /* attempt 0 of the outstanding message */
-    lawn_time_t heard;      /* last valid datagram */
-    /* The earliest times at which the timers may fire, as computed here. */
+    /* Before this time, the retransmit timer must not fire. */
     lawn_time_t retransmit_due;
-    lawn_time_t probe_due;
-    lawn_time_t retransmit_rto; /* the one that the timer was started with */
-    lawn_time_t resume_end;     /* end of the RTO that ran when a stall ended */
-    uint32_t sent;              /* latest message sent */
-    uint32_t acked;             /* latest message acknowledged */
-    uint32_t delivered;         /* latest message delivered */
-    uint32_t resume_epoch;
-    uint32_t resume_seq;
-    uint16_t attempt; /* of message `sent` */
-    uint16_t echo;    /* latest attempt of message `delivered` */
+    lawn_time_t heard;  /* last valid datagram */
+    uint32_t sent;      /* latest message sent */
+    uint32_t acked;     /* latest message acknowledged */
+    uint32_t delivered; /* latest message delivered */
+    uint16_t attempt;   /* of message `sent` */
+    uint16_t echo;      /* latest attempt of message `delivered` */
     uint8_t want;
-    uint8_t resume_count;
     uint8_t state;
     bool in_urgent;
     bool in_fresh;
@@ -89,11 +82,6 @@ struct session {
     uint64_t random;
     lawn_timer_t linger;
     lawn_timer_t idle; /* while it runs, nothing fresh is sent */
-    lawn_time_t burst_pass;
-    uint32_t burst;
-    uint32_t resume_epoch;
-    uint64_t stalls_seen;
-    lawn_time_t resumed_at;
     session_stats_t stats;
     /* Has no messages except FIN. It is opened when all others are finished. */
     connection_t *control;

@@ -61,7 +61,7 @@ static bool take_ack(session_t *s, connection_t *c, const wire_header_t *header,
     bool is_new = c->acked != c->sent;
     bool is_answer = s->sender.reliable && header->type == WIRE_DATA;
     if (rtt && (is_new || is_answer)) {
-        histogram_record(&s->stats.rtt, rtt);
+        lawn_histogram_add(&s->stats.rtt, rtt);
     }
     if (!is_new) {
         return false;

@@ -91,11 +91,9 @@ static void start_waiting(session_t *s, connection_t *c)
 {
     lawn_time_t now = lawn_engine_now(s->engine);
     c->attempt = 0;
-    c->first_sent = now;
     c->sent_at[0] = now;
     if (!s->sender.reliable) {
-        c->retransmit_rto = lawn_conn_rto(&c->conn);
-        c->retransmit_due = now + c->retransmit_rto;
+        c->retransmit_due = now + lawn_conn_rto(&c->conn);
         lawn_conn_on_send(&c->conn, now);
     }
 }

@@ -61,10 +61,8 @@ static void print_deaths(const session_stats_t *stats,
     count("dead by peer timeout", stats->dead_by[LAWN_CONN_PEER_TIMEOUT]);
     count("dead by retry exceeded", stats->dead_by[LAWN_CONN_RETRY_EXCEEDED]);
     count("dead by transport", stats->dead_by[0]);
-    /* These times count from the last datagram that the connection received. */
-    seconds("death found min", stats->silence.min);
-    seconds("death found median", histogram_quantile(&stats->silence, 0.5));
-    seconds("death found max", stats->silence.max);
+    /* These times count from the last datagram of a connection. */
+    seconds("death found max", stats->silence_max);
     if (timers->keepalive_idle) {
         seconds("keepalive bound", /* idle + jitter + interval x probes */
                 timers->keepalive_idle + timers->keepalive_jitter +
@@ -73,17 +71,22 @@ static void print_deaths(const session_stats_t *stats,
 }
 
 static void print_times(const session_stats_t *stats,
-                        const lawn_engine_stats_t *engine)
+                        const lawn_engine_t *engine)
 {
-    milliseconds("rtt p50", histogram_quantile(&stats->rtt, 0.5));
-    milliseconds("rtt p99", histogram_quantile(&stats->rtt, 0.99));
+    lawn_engine_stats_t counted;
+    lawn_histogram_t late;
+    lawn_engine_query(engine, &counted);
+    lawn_engine_query_lateness(engine, &late);
+    milliseconds("rtt p50", lawn_histogram_quantile(&stats->rtt, 0.5));
+    milliseconds("rtt p99", lawn_histogram_quantile(&stats->rtt, 0.99));
     milliseconds("rtt max", stats->rtt.max);
-    milliseconds("lateness p50", histogram_quantile(&stats->lateness, 0.5));
-    milliseconds("lateness p99", histogram_quantile(&stats->lateness, 0.99));
-    milliseconds("lateness max", stats->lateness.max);
+    milliseconds("lateness p50", lawn_histogram_quantile(&late, 0.5));
+    milliseconds("lateness p99", lawn_histogram_quantile(&late, 0.99));
+    milliseconds("lateness max", late.max);
     count("early firings", stats->early);
-    count("stalls", engine->stalls);
-    seconds("worst stall", engine->worst_stall);
+    count("timers fired", counted.fired);
+    count("stalls", counted.stalls);
+    seconds("worst stall", counted.worst_stall);
 }
 
 static void print_sleep(const summary_sleep_t *slept, const char *when)
@@ -106,8 +109,6 @@ void summary_print(const summary_t *summary)
 {
     const session_config_t *config = session_config(summary->session);
     const session_stats_t *stats = session_stats(summary->session);
-    lawn_engine_stats_t engine;
-    lawn_engine_query(summary->engine, &engine);
 
     line("mode",
          "%s%s %s, %" PRIu32 " connections, %" PRIu32 " messages %s, %" PRIu32
@@ -124,13 +125,10 @@ void summary_print(const summary_t *summary)
     count("foreign ignored", stats->foreign);
     count("probes sent", stats->probes_sent);
     count("probes answered", stats->probes_answered);
-    print_times(stats, &engine);
-    count("retransmission burst", stats->burst);
-    count("max per connection on resume", stats->resume_max);
+    print_times(stats, summary->engine);
     line("dead connections", "%" PRIu32 " of %" PRIu32, stats->dead,
          config->connections);
     print_deaths(stats, &config->timers);
-    count("timers fired", engine.fired);
     print_sleep(summary->slept, "");
     print_sleep(summary->slept_idle, "idle ");
     seconds("elapsed", summary->elapsed);

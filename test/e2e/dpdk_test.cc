@@ -197,7 +197,7 @@ TEST_P(DpdkPeer, DeathIsFoundByEveryConnection)
     // the poll that saw each of the four.
     EXPECT_GE(client_->number("death found min"), 1.6);
     EXPECT_LE(client_->number("death found max"),
-              2.1 + 4 * client_->number("lateness max") / 1000);
+              2.1 + 4 * client_->number("rig lateness max") / 1000);
 }
 
 TEST_P(DpdkPeer, MayLeaveWhenWeDo)

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A ping-pong program as a child process: its output, its exit status, its
-// signals, and its summary as names and values.
+// A ping-pong program, with the rig (test/rig), as a child process: its output,
+// its exit status, its signals, and its summary as names and values.
 
 #ifndef LAWN_TEST_E2E_PINGPONG_PROCESS_H
 #define LAWN_TEST_E2E_PINGPONG_PROCESS_H

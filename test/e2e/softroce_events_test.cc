@@ -37,8 +37,8 @@ protected:
                    process->summary("idle sleeps").c_str(),
                    process->summary("idle spurious wake-ups").c_str(),
                    process->summary("idle cpu time").c_str(),
-                   process->summary("lateness p50").c_str(),
-                   process->summary("lateness max").c_str());
+                   process->summary("rig lateness p50").c_str(),
+                   process->summary("rig lateness max").c_str());
         }
     }
 };

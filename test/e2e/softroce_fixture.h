@@ -124,7 +124,7 @@ protected:
         // Idle 1 s + interval 200 ms x 3 probes + jitter 500 ms.
         EXPECT_GE(client_->number("death found min"), 1.6);
         EXPECT_LE(client_->number("death found max"),
-                  2.1 + 4 * client_->number("lateness max") / 1000);
+                  2.1 + 4 * client_->number("rig lateness max") / 1000);
     }
 
     // The keepalive that the above is about.

@@ -275,7 +275,7 @@ void Torture::expect_all_found_dead(Process &survivor)
     EXPECT_GE(survivor.number("death found min"), earliest_death);
     EXPECT_LE(survivor.number("death found max"),
               latest_death +
-                  (probes + 1) * survivor.number("lateness max") / 1000);
+                  (probes + 1) * survivor.number("rig lateness max") / 1000);
 }
 
 TEST_F(Torture, UdSurvives)

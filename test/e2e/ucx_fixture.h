@@ -140,7 +140,8 @@ protected:
         EXPECT_EQ(client_->number("dead connections"), connection_count);
         EXPECT_EQ(client_->number("early firings"), 0);
         EXPECT_LE(client_->number("death found max"),
-                  latest_death + 4 * client_->number("lateness max") / 1000);
+                  latest_death +
+                      4 * client_->number("rig lateness max") / 1000);
         if (is_hung) {
             EXPECT_EQ(client_->number("dead by keepalive"), connection_count);
             EXPECT_GE(client_->number("death found min"), earliest_death);

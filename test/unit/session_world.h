@@ -8,6 +8,7 @@
 #define LAWN_TEST_UNIT_SESSION_WORLD_H
 
 #include "pattern.h"
+#include "rig.h"
 #include "session.h"
 #include "wire.h"
 
@@ -148,6 +149,11 @@ public:
     const session_stats_t &stats() const
     {
         return *session_stats(session);
+    }
+
+    const rig_t &rig() const
+    {
+        return *rig_of(session);
     }
 
     lawn_engine_t *engine = nullptr;

@@ -6,8 +6,8 @@
  * record a value costs an increment and no allocation, so a progress loop can
  * afford it.
  */
-#ifndef PINGPONG_HISTOGRAM_H
-#define PINGPONG_HISTOGRAM_H
+#ifndef LAWN_TEST_RIG_HISTOGRAM_H
+#define LAWN_TEST_RIG_HISTOGRAM_H
 
 #include <stdint.h>
 
