@@ -13,8 +13,7 @@
  * this call there.
  *
  * With --events, the program sleeps after a pass that found nothing to do. It
- * sleeps until a datagram arrives or a timer is due. It counts the wake-ups
- * that find nothing to do, and there should be none.
+ * sleeps until a datagram arrives or a timer is due.
  */
 #include "exchange.h"
 #include "options.h"
@@ -35,9 +34,7 @@ typedef struct {
     transport_t *transport;
     lawn_engine_t *engine;
     session_t *session;
-    bool is_awakened; /* the next pass finds out by what */
-    summary_sleep_t slept;
-    summary_sleep_t slept_idle;
+    uint64_t sleeps;
 } program_t;
 
 static volatile sig_atomic_t interrupted;
@@ -149,33 +146,16 @@ static void sleep_until_needed(program_t *p)
         !transport_arm(p->transport)) {
         return;
     }
-    ++p->slept.sleeps;
-    p->is_awakened = lawn_engine_wait(p->engine, p->deadline - now) == LAWN_OK;
+    ++p->sleeps;
+    lawn_engine_wait(p->engine, p->deadline - now);
 }
 
 /* Runs one pass, and sleeps if it found nothing to do. */
 static void progress_or_sleep(program_t *p)
 {
-    bool is_idle = lawn_engine_progress(p->engine) == 0;
-    if (!p->options.events) {
-        return;
-    }
-    p->slept.spurious += is_idle && p->is_awakened && !interrupted;
-    p->is_awakened = false;
-    if (is_idle) {
+    if (lawn_engine_progress(p->engine) == 0 && p->options.events) {
         sleep_until_needed(p);
     }
-}
-
-/* Notes the figures since the session started. `started` and `cpu` are the time
- * and the processor time at that start. */
-static void note_sleep(const program_t *p, lawn_time_t started, double cpu,
-                       summary_sleep_t *slept)
-{
-    slept->sleeps = p->slept.sleeps;
-    slept->spurious = p->slept.spurious;
-    slept->cpu_sec = cpu_sec() - cpu;
-    slept->elapsed = lawn_engine_time(p->engine) - started;
 }
 
 static int run(program_t *p)
@@ -187,29 +167,22 @@ static int run(program_t *p)
         return EXIT_FAILED;
     }
     double cpu = cpu_sec();
-    bool is_idle = p->options.idle != 0;
     while (!session_is_over(p->session) &&
            !transport_has_failed(p->transport) && !interrupted &&
            lawn_engine_now(p->engine) < p->deadline) {
         progress_or_sleep(p);
-        if (is_idle &&
-            lawn_engine_now(p->engine) - started >= p->options.idle) {
-            is_idle = false;
-            note_sleep(p, started, cpu, &p->slept_idle);
-        }
     }
-    note_sleep(p, started, cpu, &p->slept);
     if (transport_has_failed(p->transport)) {
         session_fail(p->session);
     }
-    bool was_idle = p->options.idle != 0 && !is_idle;
     summary_t summary = {
         .mode = transport_mode(p->transport),
         .session = p->session,
         .engine = p->engine,
-        .elapsed = p->slept.elapsed,
-        .slept = p->options.events ? &p->slept : NULL,
-        .slept_idle = p->options.events && was_idle ? &p->slept_idle : NULL,
+        .elapsed = lawn_engine_time(p->engine) - started,
+        .events = p->options.events,
+        .sleeps = p->sleeps,
+        .cpu_sec = cpu_sec() - cpu,
     };
     summary_print(&summary);
     return session_exit_status(p->session);

@@ -89,20 +89,12 @@ static void print_times(const session_stats_t *stats,
     seconds("worst stall", counted.worst_stall);
 }
 
-static void print_sleep(const summary_sleep_t *slept, const char *when)
+static void print_sleep(const summary_t *summary)
 {
-    char name[32];
-    if (!slept) {
-        return;
-    }
-    snprintf(name, sizeof(name), "%ssleeps", when);
-    count(name, slept->sleeps);
-    snprintf(name, sizeof(name), "%sspurious wake-ups", when);
-    count(name, slept->spurious);
-    double elapsed = lawn_time_to_sec(slept->elapsed);
-    snprintf(name, sizeof(name), "%scpu time", when);
-    line(name, "%.3f s, %.2f %% of %.3f s", slept->cpu_sec,
-         elapsed > 0 ? 100 * slept->cpu_sec / elapsed : 0, elapsed);
+    double elapsed = lawn_time_to_sec(summary->elapsed);
+    count("sleeps", summary->sleeps);
+    line("cpu time", "%.3f s, %.2f %% of %.3f s", summary->cpu_sec,
+         elapsed > 0 ? 100 * summary->cpu_sec / elapsed : 0, elapsed);
 }
 
 void summary_print(const summary_t *summary)
@@ -129,7 +121,8 @@ void summary_print(const summary_t *summary)
     line("dead connections", "%" PRIu32 " of %" PRIu32, stats->dead,
          config->connections);
     print_deaths(stats, &config->timers);
-    print_sleep(summary->slept, "");
-    print_sleep(summary->slept_idle, "idle ");
+    if (summary->events) {
+        print_sleep(summary);
+    }
     seconds("elapsed", summary->elapsed);
 }

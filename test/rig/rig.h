@@ -32,6 +32,14 @@ typedef struct {
     uint32_t resume_count;
 } rig_connection_t;
 
+/* How a program has slept. */
+typedef struct {
+    uint64_t sleeps;
+    uint64_t spurious; /* wake-ups that found nothing to do */
+    double cpu_sec;    /* of the whole process, kernel included */
+    lawn_time_t time;
+} rig_sleep_t;
+
 typedef struct rig {
     struct rig *next;
     session_t *session;
@@ -48,6 +56,10 @@ typedef struct rig {
     uint64_t stalls_seen;
     uint32_t resume_epoch;
     lawn_time_t resumed_at;
+    rig_sleep_t start; /* when the session started */
+    rig_sleep_t slept; /* until now */
+    rig_sleep_t idle;  /* until the idle time at the start was over */
+    bool is_awakened;  /* the next pass finds out by what */
 } rig_t;
 
 /* The rig of a session; NULL: there is no such session. */
