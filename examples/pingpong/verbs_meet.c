@@ -233,10 +233,17 @@ static bool meet_server(transport_t *v)
         return false;
     }
     lawn_time_t limit = lawn_get_time() + options->wait;
+    bool is_told = options->quiet;
     bool has_met = false;
     int error = 0;
     do {
         if (error) {
+            if (!is_told) {
+                fprintf(stderr, "waiting for %s, port %u of rdma_cm: %s\n",
+                        options->host, (unsigned)options->port,
+                        strerror(error));
+                is_told = true;
+            }
             poll(NULL, 0, 50);
         }
         for (struct addrinfo *i = list; i && !has_met; i = i->ai_next) {

@@ -32,8 +32,8 @@
  * name ends in `_sized`. Fields that the program does not know are taken as 0,
  * which is their default. Fields that the library does not know are filled with
  * 0 in statistics. In parameters they must be 0: the function returns
- * UNSUPPORTED if they are not. Bindings for other languages call the `_sized`
- * functions.
+ * UNSUPPORTED if they are not. So fill a structure with zeros before you set
+ * fields. Bindings for other languages call the `_sized` functions.
  */
 
 #if defined(__GNUC__)
@@ -62,9 +62,10 @@
 
 LAWN_BEGIN_DECLS
 
-/* Zero is success, errors are negative. Set-up functions return a status. The
- * data path of lawn/timer.h (start, stop, advance) cannot fail and returns
- * none. */
+/* Zero is success, errors are negative. Comments in the headers leave out the
+ * prefix: "returns BUSY" is LAWN_ERR_BUSY, and INFINITY is LAWN_TIME_INFINITY.
+ * Set-up functions return a status. The data path of lawn/timer.h (start, stop,
+ * advance) cannot fail and returns none. */
 typedef enum {
     LAWN_OK = 0,
     LAWN_ERR_INVALID_PARAM = -1, /* invalid argument, or not allowed here */

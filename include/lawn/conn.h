@@ -3,6 +3,14 @@
  *
  * lawn/conn.h - the two timers of a connection: retransmit and keepalive.
  *
+ *     lawn_conn_params_init(&params);
+ *     lawn_conn_open(engine, &params, &ops, &peer->conn);
+ *     lawn_conn_on_send(&peer->conn, now);
+ *     lawn_conn_on_ack(&peer->conn, now, rtt, all_acked);
+ *     lawn_conn_close(&peer->conn);
+ *
+ * What the transport tells the connection, and what that does:
+ *
  *     send -> on_send     retransmit starts, if it does not run
  *     ACK  -> on_ack      retransmit re-armed, or paused when all is acked;
  *                         keepalive re-armed; on_ack_of is the same
@@ -19,8 +27,9 @@
  * received for the idle time, it sends a probe in each interval. If none of
  * `keepalive_probes` probes is answered, the peer is dead. So even a side that
  * only receives finds a dead peer, within
- *     keepalive_idle + keepalive_jitter + keepalive_interval * probes
- * after the last message from that peer.
+ *     keepalive_idle + keepalive_jitter
+ *         + keepalive_interval * keepalive_probes
+ * after the last message from that peer, if this program polls in time.
  *
  * A stall of this program does not count against the peer. What arrived during
  * the stall is polled first (lawn/engine.h). Each connection retransmits once,
@@ -159,9 +168,9 @@ LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
  * An `rtt` longer than the connection has been open cannot be true. It is an
  * assertion in debug builds; release builds take it as 0. A difference below
  * zero is such an `rtt`: for example, the time of a pass minus a later reading
- * of the clock. What was sent before the connection was opened, such as the
- * first message of a handshake, may be measured after on_send was called with
- * its time. */
+ * of the clock. To measure what was sent before the connection was opened, such
+ * as the first message of a handshake, first call on_send with the time of that
+ * send. */
 LAWN_API void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
                                lawn_time_t rtt, bool all_acked);
 

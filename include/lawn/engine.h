@@ -23,20 +23,20 @@
  * back by more than a millisecond when a machine is suspended, or when a guest
  * is migrated or restored (lawn/time.h). The engine then adds an offset to the
  * counter. Its time continues from the latest pass, and each timer keeps the
- * time that remained to it at that pass. The step makes a timer late by no more
- * than the time between that pass and the reading that finds the step. A
- * smaller step is skew between two processors: the engine's time stands still
- * until the clock has caught up. If the clock jumps forward, timers become due
- * and the pass is late. All times that an engine and its lawn take and return
- * are the engine's time.
+ * time that remained to it at that pass. A timer is late by at most the time
+ * from that pass to the reading that finds the step. A smaller step is skew
+ * between two processors: the engine's time stands still until the clock has
+ * caught up. If the clock jumps forward, timers become due and the pass is
+ * late. All times that an engine and its lawn take and return are the engine's
+ * time.
  *
  * An engine has no hidden threads and uses no signals. Threads: one thread at a
  * time may use an engine, except for the functions below that any thread may
  * call, and for the timers of its box. Engines are independent of each other.
- * Only create, add, box and trace allocate. Only create, add, remove, destroy,
- * arm, fd, wait and trace call the kernel. A pass calls it only to record a
- * trace, to write a statistics page, or to wake others for the shards and
- * shared memory that it runs.
+ * Only create, add, box and trace allocate, and a pass in which lawn_top begins
+ * a trace. Only create, add, remove, destroy, arm, fd, wait and trace call the
+ * kernel. A pass calls it only to record a trace, to write a statistics page,
+ * or to wake others for the shards and shared memory that it runs.
  *
  * The child of a fork() has its own engine in the memory that it inherits,
  * timers and sources included. Nothing that the child does to it affects the
@@ -199,7 +199,7 @@ LAWN_API void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
 /* Calls lawn_timer_stop() on the engine's lawn. */
 LAWN_API bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer);
 
-/* Returns the time of the next pass at the latest: lawn_next() of the engine's
+/* Returns the time by which the next pass must run: lawn_next() of the engine's
  * lawn and of the shards that it runs. It may be earlier than the earliest
  * deadline. It is 0 when a pass has ended at its budget. */
 LAWN_API lawn_time_t lawn_engine_next(const lawn_engine_t *engine);
@@ -265,10 +265,10 @@ LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
  *
  * It costs three system calls, a fourth if the deadline has changed, and a look
  * at no more than 256 timers. If these do not show the earliest deadline, the
- * fd wakes the program before it. Each pass after such a wake-up moves more
- * than 256 timers, and no timer moves more than 21 times. So timers that were
- * started together wake the program at most 21 times before they fire, whatever
- * their number. */
+ * fd wakes the program before it. The passes after such a wake-up move more
+ * than 256 timers together, and a timer that is re-armed once moves at most 21
+ * times. So timers that were started together wake the program at most 21 times
+ * before they fire, whatever their number. */
 LAWN_API lawn_status_t lawn_engine_arm(lawn_engine_t *engine);
 
 /* Returns an epoll descriptor. It is readable when the fd of a source is

@@ -12,6 +12,7 @@
 #include <lawn/group.h>
 #include <lawn/keyed.h>
 #include <lawn/numa.h>
+#include <lawn/observer.h>
 #include <lawn/queue.h>
 #include <lawn/service.h>
 #include <lawn/shared.h>

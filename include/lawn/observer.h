@@ -8,14 +8,18 @@
  *                          lawn_time_t ttl) { ... }
  *
  *     my_log_t log = {.observer = {on_event}};       // embed it
- *     lawn_observe(lawn, &log.observer);             // NULL: no more
+ *     lawn_observe(lawn, &log.observer);
+ *     lawn_unobserve(lawn, &log.observer);
  *
- * An observer is told of each call as it is made, and of each timer that
- * fires. The traces of an engine (doc/trace.md) are written by one. The inline
- * functions of lawn/timer.h are closed while a lawn has an observer, so each
- * start is a call. A lawn without an observer pays nothing.
+ * An observer is told of each call to a timer of the lawn as it is made, and of
+ * each timer that fires. The traces of an engine (doc/trace.md) are written by
+ * one. The inline functions of lawn/timer.h are closed while a lawn has an
+ * observer, so each start is a call. A lawn without an observer pays nothing.
  *
- * Timers of the library's own, such as the alarm of a queue, are not shown.
+ * Not every timer is one that the program has made. A timer of lawn/keyed.h,
+ * and the plain timer behind one of lawn/shared.h or lawn/shm.h, are shown when
+ * the owner's thread starts, stops or fires them. Only the alarms of queues are
+ * not shown. So do not take `timer` for a part of an object of yours.
  *
  * Threads: those of the lawn.
  */
@@ -36,8 +40,8 @@ typedef enum {
     LAWN_EVENT_ADVANCE /* before its timers fire */
 } lawn_event_t;
 
-/* Embed it in your own object. The memory is yours, and must stay until another
- * observer, or none, has taken its place. */
+/* Embed it in your own object. The memory is yours, and must stay until
+ * lawn_unobserve() or the end of the lawn. */
 struct lawn_observer {
     /* `timer` is NULL with ADVANCE. `ttl` is 0 except with START. `now` is the
      * latest time that the lawn has seen. With FIRE it is the time of the pass,
@@ -48,11 +52,16 @@ struct lawn_observer {
                   const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl);
 };
 
-/* Gives the lawn an observer. NULL takes the observer away. A lawn has one
- * observer at most: returns BUSY if there is another one, as in the lawn of an
- * engine that writes a trace, or if a pass or a drain is running. Returns
- * INVALID_PARAM if `lawn` is NULL. Does not allocate. */
+/* Gives the lawn an observer. A lawn has one observer at most: returns BUSY if
+ * there is one, as in the lawn of an engine that writes a trace, or if an
+ * advance or a drain is running. Returns INVALID_PARAM if `lawn`, `observer` or
+ * its function is NULL. Does not allocate. */
 LAWN_API lawn_status_t lawn_observe(lawn_t *lawn, lawn_observer_t *observer);
+
+/* Takes the observer away. Returns NO_ELEM if it does not observe the lawn, and
+ * BUSY if an advance or a drain is running. */
+LAWN_API lawn_status_t lawn_unobserve(lawn_t *lawn,
+                                      const lawn_observer_t *observer);
 
 LAWN_END_DECLS
 

@@ -10,10 +10,10 @@
  *     lawn_queue_destroy(queue);
  *
  * Timers of one TTL, in the order of their starts, are sorted by deadline, so
- * only the head can be due. No timer is filed in a slot, and none moves on the
- * way to its deadline (A. Lev-Libfeld, "Lawn", 2019: the queues of Figure 2). A
- * queue has one alarm among its lawn's timers, at the head's deadline. So
- * hundreds of queues cost an idle advance nothing.
+ * if the head is not due, none is. No timer is filed in a slot, and none moves
+ * on the way to its deadline (A. Lev-Libfeld, "Lawn", 2019: the queues of
+ * Figure 2). A queue has one alarm among its lawn's timers, no later than the
+ * head's deadline. So hundreds of queues cost an idle advance nothing.
  *
  * Declare a queue for a TTL that many timers share, if most of them expire or
  * are stopped: for example, requests that all have the same timeout. Also

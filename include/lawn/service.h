@@ -40,8 +40,9 @@ LAWN_BEGIN_DECLS
 
 typedef struct lawn_service lawn_service_t;
 
-/* Names one start. A handle stays valid for ever, even when its start is long
- * over. A zero-filled handle names no start. */
+/* Names one start. A handle stays valid when its start is long over, until its
+ * memory has been used for 2^32 more starts. A zero-filled handle names no
+ * start. */
 typedef struct {
     uint32_t index;
     uint32_t generation;

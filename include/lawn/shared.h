@@ -113,10 +113,10 @@ LAWN_API void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
  * box is destroyed. Any thread may call it. It costs one exchange. If the owner
  * needs a message, it costs two more, and a wake-up if the owner sleeps.
  *
- * A thread that is interrupted in the middle of a start may delay others. If it
- * was about to push the message, later starts of that timer reach the owner
- * only with that message. If it was about to wake the owner, the owner sleeps
- * on until it wakes by itself, whatever else is started. */
+ * A thread that is preempted in the middle of a start may delay others until it
+ * runs again. If it was about to push the message, later starts of that timer
+ * wait for that message. If it was about to wake the owner, the owner sleeps
+ * until its own deadline, whatever else is started. */
 LAWN_API bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline);
 
 /* The same for the owner. It costs one store if `deadline` is not before the
@@ -141,12 +141,14 @@ LAWN_API bool lawn_shared_stop(lawn_shared_t *timer);
 LAWN_API void lawn_shared_sync(lawn_shared_t *timer);
 
 /* Stops `timer` for good. When the owner no longer uses the timer, the owner
- * calls `released(timer, now)`, which may free it. `released` may be NULL. Any
- * thread may call it, also in the timer's callback. Call it once, as the last
- * call for `timer`. Other threads' calls for `timer` must have returned before
- * `released` is called. That is certain if they have returned before the
- * retire. So a callback should not retire a timer that another thread may be
- * starting or about to stop: let that thread retire it. */
+ * calls `released(timer, now)`, which may free it. If `released` is NULL, the
+ * memory must stay until the box is destroyed. If the box is destroyed already,
+ * the calling thread calls `released` at once. Any thread may call it, also in
+ * the timer's callback. Call it once, as the last call for `timer`. Other
+ * threads' calls for `timer` must have returned before `released` is called.
+ * That is certain if they have returned before the retire. So a callback should
+ * not retire a timer that another thread may be starting or about to stop: let
+ * that thread retire it. */
 LAWN_API void lawn_shared_retire(lawn_shared_t *timer,
                                  lawn_shared_fn_t released);
 

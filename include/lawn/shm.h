@@ -169,7 +169,8 @@ LAWN_API bool lawn_shm_stop(lawn_shm_client_t *client, lawn_shm_timer_t timer);
 LAWN_API bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event);
 
 /* Waits until there is an event. It waits at most `max_wait` ticks of
- * lawn_get_time(); more than 24 days, and LAWN_TIME_INFINITY, is for ever.
+ * lawn_get_time(), rounded up to a millisecond; 0 does not wait. More than 24
+ * days, and LAWN_TIME_INFINITY, is for ever.
  * Returns OK if there may be an event, or TIMED_OUT. Returns NO_ELEM if the
  * owner is gone; events that it has sent can still be read. Returns IO with
  * errno, EINTR included. Only the thread that calls lawn_shm_next() may call

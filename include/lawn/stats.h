@@ -14,7 +14,8 @@
  *
  * The buckets of a histogram are log-linear, like those of HdrHistogram. Each
  * value below 16 has its own bucket, and each power of two above has eight. So
- * a bucket is at most an eighth of its values wide, and all 64-bit values fit.
+ * a bucket is at most 12.5 % of its smallest value wide, and all 64-bit values
+ * fit.
  */
 #ifndef LAWN_STATS_H
 #define LAWN_STATS_H

@@ -3,6 +3,11 @@
  *
  * lawn/time.h - the clock: ticks of the processor's counter.
  *
+ *     lawn_clock_query(&info);                       // at start-up: calibrates
+ *     lawn_time_t now = lawn_get_time();
+ *     lawn_time_t deadline = now + lawn_time_from_usec(500);
+ *     double usec = lawn_time_to_usec(lawn_get_time() - now);
+ *
  * A tick is one count of the hardware counter: the TSC on x86-64, the virtual
  * counter on aarch64, `time` on riscv64. Where no counter can be trusted, a
  * tick is a nanosecond of CLOCK_MONOTONIC_RAW. Reading the counter costs about

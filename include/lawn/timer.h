@@ -10,27 +10,32 @@
  *     lawn_next(lawn);                               // when to come back
  *
  * The caller passes the time to each call. `now`, `ttl` and deadlines are ticks
- * of any clock that does not run backwards (see lawn/time.h). A lawn reads no
- * clock.
+ * of any clock (see lawn/time.h). If the clock runs backwards, timers wait
+ * until it has caught up. A lawn reads no clock.
  *
- * A Lawn files a timer by its TTL. Timers of one TTL, in the order of their
- * starts, are sorted by deadline, so only the first can be due (A. Lev-Libfeld,
- * "Lawn: an Unbound Low Latency Timer Data Structure for Large Scale, High
- * Throughput Systems", 2019). This lawn files all 64-bit TTLs in 21 classes of
- * three octaves. A class is a row of 64 slots, by deadline. doc/design.md
- * explains the structure.
+ * A Lawn files a timer by its TTL, the time from its start to its deadline.
+ * Timers of one TTL, in the order of their starts, are sorted by deadline. So
+ * if the first is not due, none is (A. Lev-Libfeld, "Lawn: an Unbound Low
+ * Latency Timer Data Structure for Large Scale, High Throughput Systems",
+ * 2019). This lawn has 21 classes for all 64-bit TTLs. A class is for TTLs
+ * within a factor of 8 and has 64 slots. A slot is for an interval of
+ * deadlines, an eighth of the shortest TTL of the class. For example, TTLs of
+ * 512 to 4095 ticks have slots of 64 ticks. A word of 64 bits per class shows
+ * which slots have timers.
  *
  * An advance looks at a timer when the timer's slot begins, which is never
  * after the deadline:
  *   - If the deadline has come, the timer fires.
- *   - If the deadline has not come, the timer moves to a finer slot. It moves
- *     at most ten times after its start, and once more after a re-arm.
+ *   - If the deadline has not come, the timer moves to a narrower slot: at most
+ *     ten times after its start, and at most eleven times after each re-arm.
  *   - If the timer was paused, the lawn forgets it.
  *
- * So a re-arm to a later deadline is one store, and a pause is one store,
- * however often the program does them. For a TTL that many timers share, a
- * program may declare a queue. The queue is the Lawn as published, without
- * moves: lawn/queue.h.
+ * So a re-arm to a later deadline only stores the deadline. The timer stays
+ * where it is, and the advance that looks at it finds the later deadline. A
+ * pause does the same. Both cost a few instructions, however often the program
+ * does them. For a TTL that many timers share, a program may declare a queue:
+ * the Lawn as published, without moves (lawn/queue.h). doc/design.md explains
+ * the structure.
  *
  * Threads: a lawn and its timers belong to one thread at a time. There are no
  * locks. Different lawns are independent. While a timer runs or is paused, it
@@ -168,9 +173,9 @@ LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
  * starts. If `now` goes back, the latest time seen is used. This is the paper's
  * PerTickBookkeeping and TimerExpired.
  *
- * Under a lasting backlog no timer waits for ever behind others. Advances that
- * end at their budget work in rounds. A round takes what is due when the round
- * begins. What becomes due meanwhile waits for the next round. So with n timers
+ * If timers become due faster than the budget allows, no timer waits for ever
+ * behind others. An advance then finishes what was due at the begin of a round
+ * before it takes what has become due since. So with n timers
  * running or paused and q queues (lawn/queue.h), a due timer fires within
  * 8 (n / budget + q) + 8 more advances. */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
@@ -189,8 +194,7 @@ LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
  * earliest deadline: wake up at that time, advance, and call again. Also
  * returns false if a timer is due now, and in a callback.
  *
- * Advance between two calls. lawn_settle() fires nothing, and two calls in a
- * row return the same, so a loop that only waits for true may never end. The
+ * Do not call it in a loop without an advance: the result does not change. The
  * first start after it may make lawn_next() earlier again. */
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 

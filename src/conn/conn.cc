@@ -34,6 +34,10 @@ using namespace lawn;
 namespace
 {
 
+// Programs embed a connection: while the soname stays, it does not grow.
+static_assert(sizeof(void *) != 8 || sizeof(lawn_conn_t) == 336, "");
+static_assert(offsetof(lawn_conn_t, context) == 0, "");
+
 lawn_conn_params_t defaults(double ticks_per_sec)
 {
     lawn_conn_params_t params = {};

@@ -93,6 +93,18 @@ uint64_t run_passengers(const lawn_engine_t *engine, lawn_time_t now)
     return work;
 }
 
+// True for a worker of a group and for an owner of shared memory. The page is
+// the engine's own passenger.
+bool runs_others(const lawn_engine_t *engine)
+{
+    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+        if (i->arg != engine->page) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Does work that few passes have: passengers and removed sources.
 uint64_t do_rest(lawn_engine_t *engine, lawn_time_t now)
 {
@@ -177,11 +189,11 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     if (is_inside(engine)) {
         return;
     }
-    close_page(engine);
-    LAWN_ASSERT(!engine->passengers);
-    if (engine->passengers) {
-        return; // it is a worker or runs shared memory
+    LAWN_ASSERT(!runs_others(engine));
+    if (runs_others(engine)) {
+        return;
     }
+    close_page(engine);
     lawn_box_destroy(engine->box);
     close_sleep(engine);
     lawn_destroy(engine->lawn);

@@ -144,8 +144,8 @@ lawn_status_t lawn_engine_trace(lawn_engine_t *engine, const char *path)
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_t *const lawn = engine->lawn;
-    if (engine->trace && lawn->observer == observer_of(engine->trace)) {
-        lawn_observe(lawn, nullptr);
+    if (engine->trace) {
+        lawn_unobserve(lawn, observer_of(engine->trace));
     }
     close_trace(engine);
     if (!path) {

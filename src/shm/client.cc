@@ -168,9 +168,11 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
 int msec_of(lawn_time_t ticks)
 {
     const double msec = lawn_time_to_msec(ticks);
-    return ticks == LAWN_TIME_INFINITY || msec >= INT_MAX
-               ? -1
-               : static_cast<int>(msec) + 1;
+    if (ticks == LAWN_TIME_INFINITY || msec >= INT_MAX) {
+        return -1;
+    }
+    const int whole = static_cast<int>(msec);
+    return whole + (msec > whole);
 }
 
 } // namespace

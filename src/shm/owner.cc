@@ -325,6 +325,12 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
     status = status == LAWN_OK ? make_bell(shm) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
+    struct stat lock = {};
+    if (status != LAWN_OK && fstat(locked, &lock) == 0 && lock.st_size == 0) {
+        const int error = errno;
+        unlink(shm->path); // what lock_path() has made
+        errno = error;
+    }
     close(locked);
     return status;
 }

@@ -163,13 +163,26 @@ using namespace lawn;
 
 lawn_status_t lawn_observe(lawn_t *lawn, lawn_observer_t *observer)
 {
-    if (!lawn) {
+    if (!lawn || !observer || !observer->event) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    if (is_busy(lawn) || (observer && lawn->observer)) {
+    if (is_busy(lawn) || lawn->observer) {
         return LAWN_ERR_BUSY;
     }
     lawn->observer = observer;
+    open(impl_of(lawn));
+    return LAWN_OK;
+}
+
+lawn_status_t lawn_unobserve(lawn_t *lawn, const lawn_observer_t *observer)
+{
+    if (!lawn || !observer || lawn->observer != observer) {
+        return LAWN_ERR_NO_ELEM;
+    }
+    if (is_busy(lawn)) {
+        return LAWN_ERR_BUSY;
+    }
+    lawn->observer = nullptr;
     open(impl_of(lawn));
     return LAWN_OK;
 }

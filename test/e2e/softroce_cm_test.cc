@@ -31,7 +31,7 @@ protected:
     void run_cm(const Arguments &options)
     {
         const Arguments all =
-            Arguments{"--cm", "--port", next_port()} + options;
+            unhurried_ + Arguments{"--cm", "--port", next_port()} + options;
         server_ = std::make_unique<Process>(all);
         expect_within_a_minute(*server_, "waiting for a client");
         client_ = std::make_unique<Process>(all + Arguments{host()});
@@ -115,11 +115,12 @@ class SoftRoceCmMode : public SoftRoceCm,
 
 TEST_P(SoftRoceCmMode, TheServerIsWaitedFor)
 {
-    const Arguments all = {"--cm",   "--port",   next_port(),
-                           "--mode", GetParam(), "--iters",
-                           "5",      "--wait",   "60s"};
+    const Arguments all =
+        unhurried_ + Arguments{"--cm",   "--port",   next_port(),
+                               "--mode", GetParam(), "--iters",
+                               "5",      "--wait",   "60s"};
     client_ = std::make_unique<Process>(all + Arguments{host()});
-    sleep(1);
+    expect_within_a_minute(*client_, ("waiting for " + host()).c_str());
     server_ = std::make_unique<Process>(all);
     expect_both_succeed(5);
 }

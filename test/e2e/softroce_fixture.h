@@ -57,11 +57,13 @@ protected:
     // Unless a test says otherwise, no peer is dead for a minute: a process may
     // be kept from its processor for 40 s where the machine emulates two that
     // are both busy (seen after a link went down and up).
+    const Arguments unhurried_ = {"--keepalive", "60s,1s,3", "--peer-timeout",
+                                  "90s"};
+
     void run(const Arguments &options)
     {
         const Arguments all =
-            Arguments{"--keepalive", "60s,1s,3", "--peer-timeout", "90s"} +
-            options + Arguments{"--port", next_port()};
+            unhurried_ + options + Arguments{"--port", next_port()};
         server_ =
             std::make_unique<Process>(Arguments{"--device", "rxe1"} + all);
         expect_within_a_minute(*server_, "waiting for a client");

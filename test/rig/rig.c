@@ -24,6 +24,8 @@ lawn_status_t __real_lawn_conn_open_sized(lawn_engine_t *engine,
 void __real_lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
 void __real_lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
                              lawn_time_t rtt, bool all_acked);
+void __real_lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
+                                lawn_time_t sent_at, bool all_acked);
 void __real_lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
 
 static rig_t *rigs;
@@ -218,6 +220,15 @@ void __wrap_lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
         histogram_record(&rig->rtt, rtt);
     }
     __real_lawn_conn_on_ack(conn, now, rtt, all_acked);
+}
+
+void __wrap_lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
+                                lawn_time_t sent_at, bool all_acked)
+{
+    rig_t *rig = rig_of(conn->context);
+    rigged(rig, conn)->heard = now;
+    histogram_record(&rig->rtt, now - sent_at);
+    __real_lawn_conn_on_ack_of(conn, now, sent_at, all_acked);
 }
 
 void __wrap_lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)

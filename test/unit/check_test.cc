@@ -235,7 +235,7 @@ TEST_F(Check, ObserversAndPasses)
     expect_found(&lawn_->next, lawn_->wake);
     void *const none = nullptr;
     expect_found(&lawn_->observer, none);
-    lawn_observe(handle_, nullptr);
+    lawn_unobserve(handle_, &observer);
     expect_found(&lawn_->busy, true); // the limit is open
 }
 

@@ -259,7 +259,7 @@ TEST_F(GroupDeathTest, AnEngineIsNotDestroyedUnderItsWorker)
     params.clock_arg = group_;
     ASSERT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
     ASSERT_EQ(lawn_group_add_engine(group_, engine, &worker), LAWN_OK);
-    EXPECT_MISUSE(lawn_engine_destroy(engine), "passenger");
+    EXPECT_MISUSE(lawn_engine_destroy(engine), "runs_others");
     EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
     lawn_engine_destroy(engine);
 }

@@ -76,8 +76,8 @@ TEST_F(ObserverTest, IsToldOfEachCallAndEachExpiry)
 TEST_F(ObserverTest, TakenAwayItIsToldNothing)
 {
     ASSERT_EQ(lawn_observe(lawn_, &log_), LAWN_OK);
-    ASSERT_EQ(lawn_observe(lawn_, nullptr), LAWN_OK);
-    ASSERT_EQ(lawn_observe(lawn_, nullptr), LAWN_OK);
+    ASSERT_EQ(lawn_unobserve(lawn_, &log_), LAWN_OK);
+    EXPECT_EQ(lawn_unobserve(lawn_, &log_), LAWN_ERR_NO_ELEM);
     lawn_timer_start(lawn_, &timer_, 0, 5);
     lawn_timer_start(lawn_, &timer_, 0, 50);
     EXPECT_EQ(lawn_advance(lawn_, 50, 0), 1U);
@@ -90,12 +90,22 @@ TEST_F(ObserverTest, ALawnHasOneAtMost)
     Log other;
     ASSERT_EQ(lawn_observe(lawn_, &log_), LAWN_OK);
     EXPECT_EQ(lawn_observe(lawn_, &other), LAWN_ERR_BUSY);
+    EXPECT_EQ(lawn_unobserve(lawn_, &other), LAWN_ERR_NO_ELEM);
     lawn_advance(lawn_, 7, 0);
     EXPECT_EQ(log_.text, "advance 7 0\n");
     EXPECT_EQ(other.text, "");
-    ASSERT_EQ(lawn_observe(lawn_, nullptr), LAWN_OK);
+    ASSERT_EQ(lawn_unobserve(lawn_, &log_), LAWN_OK);
     EXPECT_EQ(lawn_observe(lawn_, &other), LAWN_OK);
-    EXPECT_EQ(lawn_observe(nullptr, &other), LAWN_ERR_INVALID_PARAM);
+}
+
+TEST_F(ObserverTest, RefusesBadInput)
+{
+    lawn_observer_t none = {nullptr};
+    EXPECT_EQ(lawn_observe(nullptr, &log_), LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_observe(lawn_, nullptr), LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_observe(lawn_, &none), LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_unobserve(nullptr, &log_), LAWN_ERR_NO_ELEM);
+    EXPECT_EQ(lawn_unobserve(lawn_, nullptr), LAWN_ERR_NO_ELEM);
 }
 
 TEST_F(ObserverTest, ACallbackCannotChangeIt)
@@ -106,17 +116,20 @@ TEST_F(ObserverTest, ACallbackCannotChangeIt)
         lawn_status_t begun;
         lawn_status_t ended;
         Log log;
+        Log other;
     } watched = {};
     watched.lawn = lawn_;
+    ASSERT_EQ(lawn_observe(lawn_, &watched.log), LAWN_OK);
     lawn_timer_init(&watched.timer, [](lawn_timer_t *timer, lawn_time_t) {
         Watched *const self = reinterpret_cast<Watched *>(timer);
-        self->begun = lawn_observe(self->lawn, &self->log);
-        self->ended = lawn_observe(self->lawn, nullptr);
+        self->begun = lawn_observe(self->lawn, &self->other);
+        self->ended = lawn_unobserve(self->lawn, &self->log);
     });
     lawn_timer_start(lawn_, &watched.timer, 0, 1);
     EXPECT_EQ(lawn_advance(lawn_, 1, 0), 1U);
     EXPECT_EQ(watched.begun, LAWN_ERR_BUSY);
     EXPECT_EQ(watched.ended, LAWN_ERR_BUSY);
+    EXPECT_EQ(lawn_unobserve(lawn_, &watched.log), LAWN_OK);
 }
 
 } // namespace

@@ -371,7 +371,7 @@ TEST_F(QueuePass, AnObserverSeesNoAlarm)
     lawn_queue_start(create(ttl), &all[0]->timer, ttl);
     EXPECT_EQ(lawn_drain(lawn_, nullptr), 1U);
     EXPECT_EQ(log.text, "++--+-");
-    lawn_observe(lawn_, nullptr);
+    lawn_unobserve(lawn_, &log);
 }
 
 // An allocator that counts, and refuses on demand.

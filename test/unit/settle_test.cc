@@ -316,7 +316,7 @@ TEST_F(Settle, FindsTheEarliestDeadlineOfAnObservedLawnToo)
     lawn_timer_start(lawn_, &timers[1], 0, long_ttl - 1);
     expect_fires_at(long_ttl - 1);
     expect_settled(long_ttl);
-    lawn_observe(lawn_, nullptr);
+    lawn_unobserve(lawn_, &observer);
     expect_fires_at(long_ttl);
 }
 

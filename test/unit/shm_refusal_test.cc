@@ -93,6 +93,12 @@ TEST_F(ShmRefusal, LeavesNothingAtAPathThatIsTooLong)
               LAWN_ERR_IO);
     EXPECT_EQ(errno, ENAMETOOLONG);
     EXPECT_EQ(files(), 0U);
+    // The path is short enough, but not the names beside it.
+    path = directory_ + "/" + std::string(NAME_MAX, 'a');
+    EXPECT_EQ(lawn_shm_create(engine_, path.c_str(), nullptr, &shm),
+              LAWN_ERR_IO);
+    EXPECT_EQ(errno, ENAMETOOLONG);
+    EXPECT_EQ(files(), 0U);
 }
 
 TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
