@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What the engine needs of a lawn in its pass: whether the lawn runs callbacks,
-// and the advance to a given time. The pass reads its time first. While it polls, its sources may show the lawn a later time. Timers
-// that are due only by the later time wait for the next pass.
+// and the advance to a given time. The pass reads its time first. While it
+// polls, its sources may show the lawn a later time. Timers that are due only
+// by the later time wait for the next pass.
 
 #ifndef LAWN_SRC_TIMER_ADVANCE_H
 #define LAWN_SRC_TIMER_ADVANCE_H
