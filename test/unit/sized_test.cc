@@ -79,6 +79,20 @@ void expect_sized(
     }
 }
 
+// The same for a function that makes an object of its own.
+template <typename Params, typename Object>
+void expect_sized(lawn_status_t (*create)(const Params *, size_t, Object **),
+                  void (*destroy)(Object *))
+{
+    expect_sized<Params>([=](const Params *params, size_t size) {
+        Object *object = nullptr;
+        const lawn_status_t status = create(params, size, &object);
+        EXPECT_EQ(object != nullptr, status == LAWN_OK);
+        destroy(object);
+        return status;
+    });
+}
+
 class SizedTest : public testing::Test
 {
 protected:
@@ -108,15 +122,7 @@ protected:
 
 TEST_F(SizedTest, Engine)
 {
-    expect_sized<lawn_engine_params_t>(
-        [](const lawn_engine_params_t *params, size_t size) {
-            lawn_engine_t *engine = nullptr;
-            const lawn_status_t status =
-                lawn_engine_create_sized(params, size, &engine);
-            EXPECT_EQ(engine != nullptr, status == LAWN_OK);
-            lawn_engine_destroy(engine);
-            return status;
-        });
+    expect_sized(lawn_engine_create_sized, lawn_engine_destroy);
 }
 
 // A program that knows the clock, and nothing after it.
@@ -136,26 +142,12 @@ TEST_F(SizedTest, EngineTakesWhatTheProgramKnows)
 
 TEST_F(SizedTest, Group)
 {
-    expect_sized<lawn_group_params_t>(
-        [](const lawn_group_params_t *params, size_t size) {
-            lawn_group_t *group = nullptr;
-            const lawn_status_t status =
-                lawn_group_create_sized(params, size, &group);
-            lawn_group_destroy(group);
-            return status;
-        });
+    expect_sized(lawn_group_create_sized, lawn_group_destroy);
 }
 
 TEST_F(SizedTest, Service)
 {
-    expect_sized<lawn_service_params_t>(
-        [](const lawn_service_params_t *params, size_t size) {
-            lawn_service_t *service = nullptr;
-            const lawn_status_t status =
-                lawn_service_create_sized(params, size, &service);
-            lawn_service_destroy(service);
-            return status;
-        });
+    expect_sized(lawn_service_create_sized, lawn_service_destroy);
 }
 
 TEST_F(SizedTest, Shm)
