@@ -290,6 +290,8 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
     unsigned drained = 0;
     begin_drain(lawn);
     while (lawn_timer_t *const timer = next_to_drain(lawn)) {
+        // Static analyzers do not see that the last one has left its list.
+        LAWN_ASSERT(is_linked(timer));
         list_remove(&timer->link);
         if (!is_running(timer)) {
             timer->link.next = nullptr;

@@ -96,7 +96,10 @@ void queue_close(Queue *queue)
 {
     Lawn *const lawn = impl_of(queue->lawn);
     while (!list_is_empty(&queue->timers)) {
-        lawn_timer_stop(lawn, timer_of(queue->timers.next));
+        lawn_timer_t *const timer = timer_of(queue->timers.next);
+        // Static analyzers do not see that the last one has left the list.
+        LAWN_ASSERT(is_linked(timer));
+        lawn_timer_stop(lawn, timer);
     }
     unlink(&queue->alarm.timer);
     (queue->prev ? queue->prev->next : lawn->queues) = queue->next;
