@@ -44,10 +44,6 @@
 
 #include <stdbool.h>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 LAWN_BEGIN_DECLS
 
 /* A point in time, or a span of time, in ticks. */
@@ -112,7 +108,7 @@ static inline lawn_time_t lawn_get_time(void)
 {
 #if defined(__x86_64__)
     if (lawn_clock_is_chosen_counter()) {
-        return __rdtsc();
+        return __builtin_ia32_rdtsc();
     }
 #elif defined(__aarch64__)
     if (lawn_clock_is_chosen_counter()) {

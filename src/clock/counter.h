@@ -19,9 +19,9 @@ constexpr lawn_clock_source_t counter_source = LAWN_CLOCK_TSC;
 
 inline uint64_t read_counter(void *)
 {
-    _mm_lfence();
-    const uint64_t ticks = __rdtsc();
-    _mm_lfence();
+    __builtin_ia32_lfence();
+    const uint64_t ticks = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
     return ticks;
 }
 
