@@ -4,7 +4,7 @@
 // be on, page by page, by the kernel's own account (move_pages). How fast it is
 // from there says nothing on an emulated machine, and is not asked.
 
-#include "../unit/group_fixture.h"
+#include "../unit/group/group_fixture.h"
 
 #include <lawn/numa.h>
 

@@ -8,7 +8,7 @@
 
 #include <lawn/engine.h>
 
-#include "../environment.h"
+#include "../../environment.h"
 
 #include <gtest/gtest.h>
 

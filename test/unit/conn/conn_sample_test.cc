@@ -3,8 +3,8 @@
 // Which round trips count: those that can have been measured, however they are
 // given.
 
+#include "../../misuse.h"
 #include "conn_fixture.h"
-#include "misuse.h"
 
 using namespace lawn_test;
 

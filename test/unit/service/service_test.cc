@@ -6,8 +6,8 @@
 
 #include <lawn/service.h>
 
-#include "../environment.h"
-#include "misuse.h"
+#include "../../environment.h"
+#include "../../misuse.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 //
 // The promises of lawn/engine.h about a pass, on virtual time.
 
+#include "../../misuse.h"
 #include "engine_fixture.h"
-#include "misuse.h"
 
 using namespace lawn_test;
 

@@ -5,7 +5,7 @@
 // each death nothing of theirs may be left, another client's timers still
 // expire, and the owner goes on. And a client whose owner is killed is told.
 
-#include "../environment.h"
+#include "../../environment.h"
 #include "shm_fixture.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // waits for comes, or the test does not end; none of it depends on how fast
 // anything is. That nothing is lost in a crowd: test/model/group_history_test.
 
-#include "misuse.h"
+#include "../../misuse.h"
 
 #include <lawn/group.h>
 

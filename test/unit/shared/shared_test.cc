@@ -7,7 +7,7 @@
 
 #include <lawn/shared.h>
 
-#include "misuse.h"
+#include "../../misuse.h"
 
 #include <gtest/gtest.h>
 

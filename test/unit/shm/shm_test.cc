@@ -3,7 +3,7 @@
 // Timers in shared memory, on virtual time: an owner and clients that are one
 // process. What is asked of processes is in shm_process_test.cc.
 
-#include "misuse.h"
+#include "../../misuse.h"
 #include "shm_fixture.h"
 
 #include <map>

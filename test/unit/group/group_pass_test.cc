@@ -3,8 +3,8 @@
 // Groups in one thread: what a pass, a sleep and the clock promise, where
 // timers are placed, and an engine that is a worker.
 
+#include "../../misuse.h"
 #include "group_fixture.h"
-#include "misuse.h"
 
 #include <set>
 

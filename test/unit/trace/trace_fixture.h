@@ -6,7 +6,7 @@
 #ifndef LAWN_TEST_UNIT_TRACE_FIXTURE_H
 #define LAWN_TEST_UNIT_TRACE_FIXTURE_H
 
-#include "engine_fixture.h"
+#include "../engine/engine_fixture.h"
 
 #include "engine/trace.h"
 
