@@ -19,8 +19,19 @@ namespace bench
 // What the workloads know of expiry: which nodes, in what order.
 extern std::vector<void *> expired;
 
+// What contenders have in common. Of those that a plot has no room for, it
+// shows the best of each family.
+enum class Family {
+    lawn,    // this library, and the floor beside it: always shown
+    sorted,  // lists, trees and heaps
+    wheel,   // timing wheels
+    fifos,   // a FIFO for each TTL, as the Lawn was published
+    library, // timers of other libraries
+};
+
 struct Contender {
     Traits traits;
+    Family family;
     size_t node_bytes; // what a node adds to the object that it is part of
     size_t node_size;  // of that object here
     // nullptr if it cannot run here; the reason goes to stderr, once.
@@ -90,6 +101,18 @@ template <class Scheme> Contender contender_of()
 Contender lawn();
 Contender lawn_pause();
 Contender lawn_queue();
+
+// This library, by whichever of these three.
+inline bool is_lawn(const Contender &contender)
+{
+    return contender.family == Family::lawn && !contender.is_floor;
+}
+
+// Those that Lawn is compared with.
+inline bool is_rival(const Contender &contender)
+{
+    return contender.family != Family::lawn && !contender.traits.may_be_early;
+}
 
 // All that this build has, Lawn first.
 const std::vector<Contender> &contenders();

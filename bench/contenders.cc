@@ -183,28 +183,27 @@ private:
 
 std::vector<Contender> all_contenders()
 {
-    std::vector<Contender> list = {
-        lawn(),
-        lawn_pause(),
-        lawn_queue(),
-        memory_floor(),
-        contender_of<UnorderedList>(),
-        contender_of<OrderedList>(),
-        contender_of<Tree>(),
-        contender_of<SimpleWheel>(),
-        contender_of<HashedWheelSorted>(),
-        contender_of<HashedWheel>(),
-        contender_of<HierarchicalWheel>(),
-        contender_of<NoMigrationWheel>(),
-        contender_of<ResizingWheel>(),
-        contender_of<MultipassWheel>(),
-        contender_of<LawnTextbook>(),
-        contender_of<LawnIntrusive>(),
-        contender_of<Multimap>(),
-        contender_of<PriorityQueue>(),
+    const std::pair<Family, std::vector<Contender>> families[] = {
+        {Family::lawn, {lawn(), lawn_pause(), lawn_queue(), memory_floor()}},
+        {Family::sorted,
+         {contender_of<UnorderedList>(), contender_of<OrderedList>(),
+          contender_of<Tree>(), contender_of<Multimap>(),
+          contender_of<PriorityQueue>()}},
+        {Family::wheel,
+         {contender_of<SimpleWheel>(), contender_of<HashedWheelSorted>(),
+          contender_of<HashedWheel>(), contender_of<HierarchicalWheel>(),
+          contender_of<NoMigrationWheel>(), contender_of<ResizingWheel>(),
+          contender_of<MultipassWheel>()}},
+        {Family::fifos,
+         {contender_of<LawnTextbook>(), contender_of<LawnIntrusive>()}},
+        {Family::library, peers()},
     };
-    for (const Contender &peer : peers()) {
-        list.push_back(peer);
+    std::vector<Contender> list;
+    for (const auto &[family, members] : families) {
+        for (Contender contender : members) {
+            contender.family = family;
+            list.push_back(contender);
+        }
     }
     return list;
 }

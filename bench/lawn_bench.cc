@@ -6,9 +6,11 @@
 // least and the greatest in the CSV. Only ratios within one run mean anything.
 
 #include "conformance.h"
+#include "machine.h"
 #include "options.h"
 #include "plot.h"
 #include "replay.h"
+#include "summary.h"
 #include "table.h"
 #include "threads/sharing.h"
 
@@ -203,7 +205,11 @@ int run(const Options &options, const Trace &trace)
     if (!conform(contenders, progress)) {
         return 1;
     }
+    progress.hide();
+    printf("%s\n%zu contenders; medians of repetitions: %u\n",
+           machine().c_str(), contenders.size(), options.repetitions);
     Hopeless hopeless;
+    Summary summary;
     for (size_t i = 0; i < tables.size(); ++i) {
         if (i <= first_of_grid) {
             hopeless.clear(); // of one workload, or of the whole grid
@@ -215,8 +221,10 @@ int run(const Options &options, const Trace &trace)
         if (options.plot) {
             plot(tables[i], options.plot);
         }
+        summary.add(tables[i]);
         tables[i].cells.clear();
     }
+    summary.print();
     return 0;
 }
 

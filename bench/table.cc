@@ -8,7 +8,6 @@
 #include "floor.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <unistd.h>
 
@@ -80,20 +79,6 @@ double best(const Table &table, size_t column, Statistic statistic, Take &&take)
         }
     }
     return least;
-}
-
-bool is_lawn(const Contender &contender)
-{
-    const char *const name = contender.traits.name;
-    return strcmp(name, "lawn") == 0 || strcmp(name, "lawn-pause") == 0 ||
-           strcmp(name, "lawn-queue") == 0;
-}
-
-// Those that Lawn is compared with.
-bool is_rival(const Contender &contender)
-{
-    return !contender.traits.may_be_early && !is_lawn(contender) &&
-           !contender.is_floor;
 }
 
 bool is_floor(const Contender &contender)
@@ -244,6 +229,17 @@ bool Table::has(Statistic statistic) const
         }
     }
     return false;
+}
+
+size_t Table::repetitions() const
+{
+    size_t most = 0;
+    for (const std::vector<Cell> &row : cells) {
+        for (const Cell &cell : row) {
+            most = std::max(most, cell.results.size());
+        }
+    }
+    return most;
 }
 
 Progress::Progress(size_t steps)

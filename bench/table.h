@@ -47,6 +47,8 @@ struct Table {
     std::vector<std::vector<Cell>> cells; // by row and column, once filled
 
     bool has(Statistic statistic) const;
+    // Of the cell that has the most.
+    size_t repetitions() const;
 };
 
 // Shows how far the run has come, on a terminal.
