@@ -198,7 +198,7 @@ template <class Atomics> struct SharedOps {
         Box *const box = timer->box;
         ++box->busy;
         if (!call_back(timer, now)) {
-            ++box->lawn->pass->moved;
+            ++box->lawn->moved;
         }
         --box->busy;
     }
@@ -327,10 +327,8 @@ template <class Atomics> struct SharedOps {
     static void destroy(Box *box, lawn_expired_fn_t plain)
     {
         uncover_all(box, &box->lawn->due, plain);
-        for (auto &slots : box->lawn->slots) {
-            for (lawn_link_t &slot : slots) {
-                uncover_all(box, &slot, plain);
-            }
+        for (lawn_link_t &slot : box->lawn->slots) {
+            uncover_all(box, &slot, plain);
         }
         close(box);
         drop(box);

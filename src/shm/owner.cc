@@ -102,7 +102,7 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
         Atomics::store(&slot.expired, deadline);
         deliver(timer, 0);
     } else if (!is_taken) {
-        ++impl_of(timer->shm->engine->lawn)->pass->moved;
+        ++impl_of(timer->shm->engine->lawn)->moved;
         cover(timer);
     }
 }

@@ -81,7 +81,8 @@ size_t lawn_backlog(const lawn_t *handle, lawn_time_t now, size_t max_looks)
     look(&lawn->due, Order::none, &count);
     for (unsigned c = 0; c < class_count; ++c) {
         for (uint64_t bits = lawn->filled[c]; bits != 0; bits &= bits - 1) {
-            look(&lawn->slots[c][lowest_bit(bits)], Order::by_check, &count);
+            look(&lawn->slots[index_of(c, lowest_bit(bits))], Order::by_check,
+                 &count);
         }
     }
     return count.due;

@@ -25,64 +25,66 @@ constexpr unsigned most_lanes = 16;
 // The slots that are worked on in turn.
 struct Lanes {
     lawn_link_t *slots[most_lanes];
-    unsigned count;
+    size_t count;
 };
 
 // Clears the bits of a slot that has become empty.
 void clear_if_empty(Lawn *lawn, const lawn_link_t *slot)
 {
     if (list_is_empty(slot)) {
-        const size_t index = static_cast<size_t>(slot - lawn->slots[0]);
+        const size_t index = static_cast<size_t>(slot - lawn->slots);
         const size_t c = index / slot_count;
         lawn->filled[c] &= ~bit_of(index);
         lawn->occupied &= ~(uint64_t{lawn->filled[c] == 0} << c);
     }
 }
 
-// Returns true if `link` is a timer that this round must touch. Checks do not
-// decrease in a slot: if a timer is not up, the timers behind it are not up
-// either.
-bool is_up(const Lawn *lawn, const lawn_link_t *slot, const lawn_link_t *link)
+// Returns true if `link` is a timer that the round `until` must touch. Checks
+// do not decrease in a slot: if a timer is not up, the timers behind it are not
+// up either.
+bool is_up(const lawn_link_t *slot, const lawn_link_t *link, lawn_time_t until)
 {
-    LAWN_ASSERT(is_in_place(slot) && "no timer was lost while it ran");
-    return link != slot && timer_of(link)->check <= lawn->until;
+    LAWN_ASSERT(is_in_place(slot) && is_in_place(link) &&
+                "no timer was lost while it ran");
+    return link != slot && timer_of(link)->check <= until;
 }
 
 // Works until at most `most` lanes have timers left. Returns false if the
 // budget ends before that.
-bool work_lanes(Lawn *lawn, Pass *pass, Lanes *lanes, unsigned most)
+bool work_lanes(Lawn *lawn, Lanes *lanes, size_t most)
 {
+    const lawn_time_t until = lawn->until;
     while (lanes->count > most) {
-        for (unsigned i = 0; i < lanes->count;) {
+        for (size_t i = 0; i < lanes->count;) {
             lawn_link_t *const slot = lanes->slots[i];
+            lawn_link_t *const first = slot->next;
             // A callback may have stopped the timers that were up.
-            if (pass->left != 0 && is_up(lawn, slot, slot->next)) {
-                touch(lawn, pass, timer_of(slot->next));
-            }
-            if (pass->left != 0 && is_up(lawn, slot, slot->prev)) {
-                touch(lawn, pass, timer_of(slot->prev));
-            }
-            if (is_up(lawn, slot, slot->next)) {
-                __builtin_prefetch(slot->next->next);
-                __builtin_prefetch(slot->prev->prev);
-                ++i;
-            } else {
+            if (!is_up(slot, first, until)) {
                 clear_if_empty(lawn, slot);
                 lanes->slots[i] = lanes->slots[--lanes->count];
+                continue;
             }
-        }
-        if (pass->left == 0) {
-            return lanes->count <= most;
+            ++i;
+            list_take_first(slot);
+            if (!touch(lawn, timer_of(first))) {
+                return false;
+            }
+            lawn_link_t *const last = slot->prev;
+            if (is_up(slot, last, until)) {
+                list_take_last(slot);
+                if (!touch(lawn, timer_of(last))) {
+                    return false;
+                }
+            }
         }
     }
     return true;
 }
 
-// Works on a round. Returns false if the budget ends before the round is done.
-bool work_round(Lawn *lawn, Pass *pass)
+// Calls `visit` for each slot that has timers of the round. Returns false if
+// `visit` does, which ends it.
+template <class Visit> bool each_slot_of_round(Lawn *lawn, Visit visit)
 {
-    Lanes lanes;
-    lanes.count = 0;
     // If no bit of the time at or above a class's shift has changed, no slot of
     // the class has begun.
     const unsigned top = class_of(lawn->seen ^ lawn->until) + 1;
@@ -92,43 +94,57 @@ bool work_round(Lawn *lawn, Pass *pass)
         uint64_t bits =
             lawn->filled[c] & begun_bits(c, lawn->seen, lawn->until);
         for (; bits != 0; bits &= bits - 1) {
-            lawn_link_t *const slot = &lawn->slots[c][lowest_bit(bits)];
-            if (!is_up(lawn, slot, slot->next)) {
+            lawn_link_t *const slot =
+                &lawn->slots[index_of(c, lowest_bit(bits))];
+            if (!is_up(slot, slot->next, lawn->until)) {
                 clear_if_empty(lawn, slot);
-                continue;
-            }
-            lanes.slots[lanes.count++] = slot;
-            if (lanes.count == most_lanes &&
-                !work_lanes(lawn, pass, &lanes, most_lanes - 1)) {
+            } else if (!visit(slot)) {
                 return false;
             }
         }
     }
-    return work_lanes(lawn, pass, &lanes, 0);
+    return true;
 }
 
-void work_slots(Lawn *lawn, Pass *pass)
+// Works on a round. Returns false if the budget ends before the round is done.
+bool work_round(Lawn *lawn)
+{
+    Lanes lanes;
+    lanes.count = 0;
+    const auto add = [lawn, &lanes](lawn_link_t *slot) {
+        lanes.slots[lanes.count++] = slot;
+        return lawn->left != 0 && (lanes.count < most_lanes ||
+                                   work_lanes(lawn, &lanes, most_lanes - 1));
+    };
+    // The last timer of the budget may have been the last of the round.
+    return (each_slot_of_round(lawn, add) && work_lanes(lawn, &lanes, 0)) ||
+           each_slot_of_round(lawn, [](lawn_link_t *) { return false; });
+}
+
+void work_slots(Lawn *lawn)
 {
     // First the rest of a round that an earlier advance has begun, then a new
     // round.
-    while (lawn->seen < pass->now) {
+    while (lawn->seen < lawn->time) {
         if (lawn->until <= lawn->seen) {
-            lawn->until = pass->now;
+            lawn->until = lawn->time;
         }
-        if (!work_round(lawn, pass)) {
+        if (!work_round(lawn)) {
             return;
         }
         lawn->seen = lawn->until;
     }
 }
 
-void work_due(Lawn *lawn, Pass *pass)
+void work_due(Lawn *lawn)
 {
-    const lawn_link_t *const due = &lawn->due;
-    while (pass->left != 0 && due->next != due &&
-           timer_of(due->next)->check != due_check(lawn)) {
-        __builtin_prefetch(due->next->next);
-        touch(lawn, pass, timer_of(due->next));
+    lawn_link_t *const due = &lawn->due;
+    bool has_budget = lawn->left != 0;
+    while (has_budget && !list_is_empty(due) &&
+           timer_of(due->next)->check != lawn->due_check) {
+        lawn_timer_t *const timer = timer_of(due->next);
+        list_take_first(due);
+        has_budget = touch(lawn, timer);
     }
 }
 
@@ -180,6 +196,29 @@ bool search(const lawn_link_t *list, Search *found, bool is_queue)
 
 } // namespace
 
+bool touch_rest(Lawn *lawn, lawn_timer_t *timer)
+{
+    if (timer->deadline <= lawn->time) {
+        end_run(lawn, timer);
+        if (!is_alarm(timer)) {
+            if (lawn->late) {
+                lawn_histogram_add(lawn->late, lawn->time - timer->check);
+            }
+            report(lawn, LAWN_EVENT_FIRE, timer, lawn->time, 0);
+        }
+        call_back(lawn, timer);
+    } else {
+        ++lawn->moved;
+        if (is_paused(timer)) {
+            timer->link.next = nullptr;
+        } else {
+            LAWN_PROBE(move, timer, lawn, lawn->time);
+            file(lawn, timer);
+        }
+    }
+    return --lawn->left != 0;
+}
+
 void open(Lawn *lawn)
 {
     lawn->busy = false;
@@ -192,7 +231,7 @@ void open(Lawn *lawn)
 
 void enter(Lawn *lawn)
 {
-    ++lawn->passes;
+    ++lawn->due_check;
     lawn->busy = true;
     lawn->is_settled = false;
     lawn->limit = 0;
@@ -207,23 +246,25 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
     }
     report(lawn, LAWN_EVENT_ADVANCE, nullptr, lawn->now, 0);
     const size_t most = budget != 0 ? budget : SIZE_MAX;
-    Pass pass = {earlier_of(now, never - 1), most, 0};
     enter(lawn);
-    lawn->pass = &pass;
+    lawn->time = earlier_of(now, never - 1);
+    lawn->plain = lawn->late || lawn->observer ? 0 : lawn->time + 1;
+    lawn->left = most;
+    lawn->moved = 0;
     // If the budget ends here, the other of the two goes first in the next
     // advance.
     const bool slots_first = lawn->slots_first;
     if (slots_first) {
-        work_slots(lawn, &pass);
+        work_slots(lawn);
     }
-    work_due(lawn, &pass);
+    work_due(lawn);
     if (!slots_first) {
-        work_slots(lawn, &pass);
+        work_slots(lawn);
     }
-    lawn->slots_first = slots_first != (pass.left == 0);
+    lawn->slots_first = slots_first != (lawn->left == 0);
     open(lawn);
-    const size_t touched = most - pass.left;
-    return {static_cast<unsigned>(touched - pass.moved), touched};
+    const size_t touched = most - lawn->left;
+    return {static_cast<unsigned>(touched - lawn->moved), touched};
 }
 
 } // namespace lawn
@@ -256,7 +297,7 @@ bool lawn_settle(lawn_t *handle, unsigned max_touches)
             if (begin >= found.earliest) {
                 break;
             }
-            if (!search(&lawn->slots[c][slot % slot_count], &found, false)) {
+            if (!search(&lawn->slots[index_of(c, slot)], &found, false)) {
                 return false;
             }
             bits &= ~bit_of(slot);

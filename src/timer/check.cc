@@ -36,22 +36,24 @@ bool wakes(const Lawn *lawn, const lawn_timer_t *timer, lawn_time_t when)
            (lawn->is_settled && is_alarm(timer));
 }
 
-bool slot_is_sound(const Lawn *lawn, unsigned c, unsigned index,
-                   size_t *running)
+bool slot_is_sound(const Lawn *lawn, unsigned i, size_t *running)
 {
-    const lawn_link_t *const slot = &lawn->slots[c][index];
-    const bool has_bit = (lawn->filled[c] >> index & 1) != 0;
+    const unsigned c = i / slot_count;
+    const bool has_bit = (lawn->filled[c] & bit_of(i)) != 0;
     // An unfinished round may have left timers in its slots.
     lawn_time_t least = lawn->until == lawn->seen ? lawn->seen + 1 : 0;
-    return list_is_sound(slot, running, [&](const lawn_timer_t *timer) {
-        const lawn_time_t check = timer->check;
-        const lawn_time_t number = slot_of(c, check);
-        const bool is_ordered = check >= least;
-        least = check;
-        return has_bit && is_ordered && check <= timer->deadline &&
-               check == number << shift_of(c) && number % slot_count == index &&
-               wakes(lawn, timer, lawn->is_settled ? timer->deadline : check);
-    });
+    return list_is_sound(
+        &lawn->slots[i], running, [&](const lawn_timer_t *timer) {
+            const lawn_time_t check = timer->check;
+            const lawn_time_t number = slot_of(c, check);
+            const bool is_ordered = check >= least;
+            least = check;
+            return has_bit && is_ordered && check <= timer->deadline &&
+                   check == number << shift_of(c) &&
+                   number % slot_count == i % slot_count &&
+                   wakes(lawn, timer,
+                         lawn->is_settled ? timer->deadline : check);
+        });
 }
 
 // During a drain, timers of any deadline are here.
@@ -101,8 +103,7 @@ lawn_status_t lawn_check(const lawn_t *handle)
         is_sound &= (lawn->occupied >> c & 1) == (lawn->filled[c] != 0);
     }
     for (unsigned i = 0; i < class_count * slot_count && is_sound; ++i) {
-        is_sound =
-            slot_is_sound(lawn, i / slot_count, i % slot_count, &running);
+        is_sound = slot_is_sound(lawn, i, &running);
     }
     const Queue *prev = nullptr;
     for (const Queue *i = lawn->queues; i && is_sound; i = i->next) {

@@ -73,16 +73,14 @@ void begin_drain(Lawn *lawn)
     for (Queue *queue = lawn->queues; queue; queue = queue->next) {
         unlink(&queue->alarm.timer);
     }
-    for (auto &slots : lawn->slots) {
-        for (lawn_link_t &slot : slots) {
-            while (!list_is_empty(&slot)) {
-                lawn_link_t *const link = slot.next;
-                LAWN_ASSERT(is_in_place(link) && is_in_place(&slot) &&
-                            "no timer was lost while it ran");
-                list_remove(link);
-                list_append(&lawn->due, link);
-                timer_of(link)->check = LAWN_TIME_INFINITY;
-            }
+    for (lawn_link_t &slot : lawn->slots) {
+        while (!list_is_empty(&slot)) {
+            lawn_link_t *const link = slot.next;
+            LAWN_ASSERT(is_in_place(link) && is_in_place(&slot) &&
+                        "no timer was lost while it ran");
+            list_remove(link);
+            list_append(&lawn->due, link);
+            timer_of(link)->check = LAWN_TIME_INFINITY;
         }
     }
     lawn->draining = lawn->queues;
@@ -92,7 +90,7 @@ lawn_timer_t *next_to_drain(Lawn *lawn)
 {
     const auto first_of = [lawn](lawn_link_t *list) {
         lawn_timer_t *const timer = timer_of(list->next);
-        return list_is_empty(list) || timer->check == due_check(lawn) ? nullptr
+        return list_is_empty(list) || timer->check == lawn->due_check ? nullptr
                                                                       : timer;
     };
     lawn_timer_t *timer = first_of(&lawn->due);
@@ -113,7 +111,7 @@ void file_due(Lawn *lawn, lawn_timer_t *timer)
         file_in_class(lawn, timer, 0);
         return;
     }
-    timer->check = due_check(lawn);
+    timer->check = lawn->due_check;
     list_append(&lawn->due, &timer->link);
     set_wake(lawn, earlier_of(lawn->wake, timer->deadline));
 }
@@ -204,11 +202,10 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     *lawn = {};
     lawn->memory = memory;
     lawn->allocator = params->allocator;
+    lawn->due_check = open_limit;
     lawn->due = {&lawn->due, &lawn->due};
-    for (auto &slots : lawn->slots) {
-        for (lawn_link_t &slot : slots) {
-            slot = {&slot, &slot};
-        }
+    for (lawn_link_t &slot : lawn->slots) {
+        slot = {&slot, &slot};
     }
     open(lawn);
     *lawn_p = lawn;
@@ -271,10 +268,8 @@ void lawn_for_each(const lawn_t *handle,
             }
         }
     };
-    for (const auto &slots : lawn->slots) {
-        for (const lawn_link_t &slot : slots) {
-            call(&slot);
-        }
+    for (const lawn_link_t &slot : lawn->slots) {
+        call(&slot);
     }
     call(&lawn->due);
     for (const Queue *queue = lawn->queues; queue; queue = queue->next) {

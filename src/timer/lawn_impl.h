@@ -40,23 +40,22 @@ constexpr lawn_time_t never = LAWN_TIME_INFINITY - 1; // runs, and never fires
 // in `due` or in a queue has a check at or above it: see due_check().
 constexpr lawn_time_t open_limit = lawn_time_t{1} << 63;
 
-// The state of one advance.
-struct Pass {
-    lawn_time_t now;
-    size_t left;  // of the budget, in timers to touch
-    size_t moved; // timers touched that did not fire
-};
-
 struct alignas(64) Lawn : lawn_t {
     lawn_time_t wake;  // the same as `next`, but `next` is 0 with an observer
     lawn_time_t seen;  // all slots that began at or before it are done
     lawn_time_t until; // the round does slots that began at or before it
-    uint64_t passes;   // number of advances and drains that have begun
     lawn_link_t due;   // timers in no slot, for the next advance
-    bool busy;         // an advance or a drain runs
-    bool is_settled;   // `wake` may be later than the beginning of a slot
-    bool slots_first;  // the next advance does the slots before `due`
-    Pass *pass;        // of the advance that runs
+    // The check of a timer that is put into `due` or a queue: 2^63 and the
+    // number of the latest advance or drain, which skips timers that carry it.
+    lawn_time_t due_check;
+    bool busy;        // an advance or a drain runs
+    bool is_settled;  // `wake` may be later than the beginning of a slot
+    bool slots_first; // the next advance does the slots before `due`
+    // Of the advance that runs:
+    lawn_time_t time;  // timers that are due by then fire
+    lawn_time_t plain; // timers due before then fire and nobody else is told
+    size_t left;       // of the budget, in timers to touch
+    size_t moved;      // timers touched that did not fire
     Queue *queues;     // list of all queues
     Queue *firing;     // the queue whose timers fire now
     Queue *draining;   // the first queue that a drain has not emptied
@@ -69,10 +68,10 @@ struct alignas(64) Lawn : lawn_t {
     // timer belongs to a table (lawn/keyed.h), the table frees its id.
     void (*on_hand_over)(lawn_timer_t *timer);
     lawn_allocator_t allocator;
-    void *memory;                               // what the allocator returned
-    uint64_t occupied;                          // a bit per class
-    uint64_t filled[class_count];               // a bit per slot
-    lawn_link_t slots[class_count][slot_count]; // heads of circular lists
+    void *memory;                                // what the allocator returned
+    uint64_t occupied;                           // a bit per class
+    uint64_t filled[class_count];                // a bit per slot
+    lawn_link_t slots[class_count * slot_count]; // heads of circular lists
 };
 
 inline Lawn *impl_of(lawn_t *lawn)
@@ -129,6 +128,25 @@ inline void list_remove(lawn_link_t *link)
     link->next->prev = link->prev;
 }
 
+// Takes the first or the last link out of a list that is not empty. Prefetches
+// the link that will be the second: a pass soon takes the link before it, and
+// then writes to it.
+inline void list_take_first(lawn_link_t *head)
+{
+    lawn_link_t *const next = head->next->next;
+    __builtin_prefetch(next->next);
+    head->next = next;
+    next->prev = head;
+}
+
+inline void list_take_last(lawn_link_t *head)
+{
+    lawn_link_t *const prev = head->prev->prev;
+    __builtin_prefetch(prev->prev);
+    head->prev = prev;
+    prev->next = head;
+}
+
 inline bool is_linked(const lawn_timer_t *timer)
 {
     return timer->link.next != nullptr;
@@ -158,14 +176,6 @@ inline void end_run(Lawn *lawn, lawn_timer_t *timer)
     --lawn->running;
 }
 
-// Returns the check for a timer that is put into `due` or a queue. It contains
-// the number of the latest pass, so that this pass can skip timers that were
-// started in it.
-inline lawn_time_t due_check(const Lawn *lawn)
-{
-    return open_limit + lawn->passes;
-}
-
 inline void set_wake(Lawn *lawn, lawn_time_t wake)
 {
     lawn->wake = wake;
@@ -176,10 +186,11 @@ inline void file_in_class(Lawn *lawn, lawn_timer_t *timer, unsigned c)
 {
     const lawn_time_t slot = slot_of(c, timer->deadline);
     const lawn_time_t check = slot << shift_of(c);
-    LAWN_ASSERT(is_in_place(&lawn->slots[c][slot % slot_count]) &&
+    lawn_link_t *const head = &lawn->slots[index_of(c, slot)];
+    LAWN_ASSERT(is_in_place(head) &&
                 "no timer beside this one was lost while it ran");
     timer->check = check;
-    list_append(&lawn->slots[c][slot % slot_count], &timer->link);
+    list_append(head, &timer->link);
     lawn->filled[c] |= bit_of(slot);
     lawn->occupied |= uint64_t{1} << c;
     if (LAWN_UNLIKELY(check < lawn->wake)) {

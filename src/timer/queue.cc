@@ -36,45 +36,45 @@ bool goes_on(const Queue *queue)
            timer_of(queue->timers.next)->deadline < queue->turn;
 }
 
+} // namespace
+
 // Fires the queue's due timers. touch() has counted the alarm as a timer that
-// ended, and has charged it to the budget. Both are undone here, but the charge
+// ended, and will charge it to the budget. Both are undone here, but the charge
 // stays if no timer of the queue is touched.
 void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
 {
     Queue *const queue = queue_of(alarm);
     Lawn *const lawn = impl_of(queue->lawn);
-    Pass *const pass = lawn->pass;
+    lawn_link_t *const timers = &queue->timers;
     ++lawn->running;
-    const size_t left = ++pass->left;
+    const size_t left = lawn->left;
     if (!goes_on(queue)) {
         queue->turn = now;
     }
     lawn->firing = queue;
-    while (pass->left != 0 && !list_is_empty(&queue->timers)) {
-        lawn_timer_t *const timer = timer_of(queue->timers.next);
-        if (timer->check == due_check(lawn) ||
-            (timer->deadline > now && !is_paused(timer))) {
+    bool has_budget = true;
+    while (has_budget && !list_is_empty(timers)) {
+        lawn_timer_t *const timer = timer_of(timers->next);
+        if ((timer->deadline > now && !is_paused(timer)) ||
+            timer->check == lawn->due_check) {
             break;
         }
-        __builtin_prefetch(timer->link.next->next);
-        touch(lawn, pass, timer);
+        list_take_first(timers);
+        has_budget = touch(lawn, timer);
         if (lawn->firing != queue) {
-            return; // the callback has closed it, and perhaps freed it
+            ++lawn->left; // the callback has closed it, and perhaps freed it
+            return;
         }
     }
     lawn->firing = nullptr;
-    if (pass->left == left) {
-        --pass->left;
-        ++pass->moved;
-    }
+    lawn->moved += lawn->left == left;
+    lawn->left += lawn->left != left;
     set_alarm(queue);
-    if (pass->left == 0 && goes_on(queue)) {
+    if (!has_budget && goes_on(queue)) {
         list_remove(&alarm->link);
         list_append(lawn->due.next, &alarm->link); // at the front
     }
 }
-
-} // namespace
 
 void queue_open(Queue *queue, lawn_t *handle, lawn_time_t ttl)
 {
@@ -112,11 +112,6 @@ void queue_close(Queue *queue)
     if (lawn->draining == queue) {
         lawn->draining = queue->next;
     }
-}
-
-bool is_alarm(const lawn_timer_t *timer)
-{
-    return timer->expired == on_alarm;
 }
 
 } // namespace lawn
@@ -163,7 +158,7 @@ void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
     }
     timer->deadline = earlier_of(add_saturating(lawn->now, queue->ttl), never);
     LAWN_PROBE(start, timer, timer->deadline, lawn->now);
-    timer->check = due_check(lawn);
+    timer->check = lawn->due_check;
     list_append(&queue->timers, &timer->link);
     if (lawn->firing != queue) {
         set_alarm(static_cast<Queue *>(queue));

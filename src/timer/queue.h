@@ -35,7 +35,13 @@ void queue_open(Queue *queue, lawn_t *lawn, lawn_time_t ttl);
 // Stops the queue's timers and takes the queue out of its lawn.
 void queue_close(Queue *queue);
 
-bool is_alarm(const lawn_timer_t *timer);
+// The callback of an alarm.
+void on_alarm(lawn_timer_t *alarm, lawn_time_t now);
+
+inline bool is_alarm(const lawn_timer_t *timer)
+{
+    return timer->expired == on_alarm;
+}
 
 inline Queue *queue_of(const lawn_timer_t *alarm)
 {
@@ -48,41 +54,29 @@ inline bool is_running(const lawn_timer_t *timer)
     return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
 }
 
-// Handles a touched timer that is not due. If it was paused, the lawn forgets
-// it. Otherwise it is filed again. The caller has taken it out of its list.
-LAWN_COLD_PATH inline void put_off(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
+inline void call_back(Lawn *lawn, lawn_timer_t *timer)
 {
-    ++pass->moved;
-    if (is_paused(timer)) {
-        timer->link.next = nullptr;
-    } else {
-        LAWN_PROBE(move, timer, lawn, pass->now);
-        file(lawn, timer);
-    }
-}
-
-// Takes the timer out of its list, then fires it or puts it off.
-inline void touch(Lawn *lawn, Pass *pass, lawn_timer_t *timer)
-{
-    LAWN_ASSERT(is_in_place(&timer->link) && "no timer was lost while it ran");
-    list_remove(&timer->link);
-    --pass->left;
-    if (LAWN_UNLIKELY(timer->deadline > pass->now)) {
-        put_off(lawn, pass, timer);
-        return;
-    }
-    end_run(lawn, timer);
-    if (lawn->late && !is_alarm(timer)) {
-        lawn_histogram_add(lawn->late, pass->now - timer->check);
-    }
-    if (LAWN_UNLIKELY(lawn->observer != nullptr) && !is_alarm(timer)) {
-        report(lawn, LAWN_EVENT_FIRE, timer, pass->now, 0);
-    }
     if (timer->expired) {
-        const lawn_time_t now = pass->now;
+        const lawn_time_t now = lawn->time;
         LAWN_PROBE(fire, timer, lawn, now);
         timer->expired(timer, now);
     }
+}
+
+// Handles a touched timer that is not due, or that somebody else must be told
+// of.
+bool touch_rest(Lawn *lawn, lawn_timer_t *timer);
+
+// Fires the timer or puts it off. The caller has taken it out of its list.
+// Returns false if this was the last one of the budget.
+inline bool touch(Lawn *lawn, lawn_timer_t *timer)
+{
+    if (LAWN_LIKELY(timer->deadline < lawn->plain)) {
+        end_run(lawn, timer);
+        call_back(lawn, timer);
+        return --lawn->left != 0;
+    }
+    return touch_rest(lawn, timer);
 }
 
 } // namespace lawn

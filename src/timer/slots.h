@@ -45,6 +45,12 @@ inline lawn_time_t slot_of(unsigned c, lawn_time_t time)
     return time >> shift_of(c);
 }
 
+// Returns the index of a slot in the array of all slots.
+inline size_t index_of(size_t c, lawn_time_t slot)
+{
+    return c * slot_count + slot % slot_count;
+}
+
 inline uint64_t bit_of(lawn_time_t slot)
 {
     return uint64_t{1} << slot % slot_count;

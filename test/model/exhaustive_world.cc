@@ -348,7 +348,7 @@ Place World::place_of(unsigned i) const
         return entry.is_deferred ? deferred : due;
     }
     const bool is_paused = lawn::is_paused(timer);
-    const lawn_link_t *const first = lawn()->slots[0];
+    const lawn_link_t *const first = lawn()->slots;
     if (list < first || list >= first + lawn::class_count * lawn::slot_count) {
         return is_paused ? queue_paused : queued;
     }
@@ -373,7 +373,8 @@ void World::note()
     const lawn::Lawn *const l = lawn();
     for (unsigned c = 0; c < lawn::class_count; ++c) {
         for (uint64_t bits = l->filled[c]; bits != 0; bits &= bits - 1) {
-            const lawn_link_t *const slot = &l->slots[c][__builtin_ctzll(bits)];
+            const lawn_link_t *const slot =
+                &l->slots[lawn::index_of(c, lawn::lowest_bit(bits))];
             reached_.stale += lawn::list_is_empty(slot);
             if (!lawn::list_is_empty(slot)) {
                 reached_.late += lawn::timer_of(slot->next)->check !=
@@ -422,12 +423,13 @@ const char *World::check()
 void World::forget_remains()
 {
     lawn::Lawn *const l = lawn();
-    l->pass = nullptr; // of an advance that has ended
+    // Of an advance that has ended:
+    l->time = l->plain = l->left = l->moved = 0;
     for (unsigned i = 0; i < state_->timers; ++i) {
         forget_if_idle(&entries_[i].timer);
     }
     // The next advance is of no pass before, and no matter of which.
-    l->passes = 0;
+    l->due_check = lawn::open_limit;
     forget_passes(&l->due);
     for (QueueEntry &queue : state_->queues) {
         forget_if_idle(&queue.memory.alarm.timer);

@@ -18,8 +18,8 @@
 #define NEVER 255
 #define NO_QUEUE 255
 
-/* Checks of what is due or in the queue: due_check(), and that of a pass
- * before. */
+/* Checks of what is due or in the queue: `due_check` of this pass, and of a
+ * pass before. */
 #define this_pass 255
 #define before 254
 

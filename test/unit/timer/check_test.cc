@@ -53,8 +53,7 @@ protected:
         start(1, 0, 2 * ttl);
         lawn_timer_pause(handle_, &timers_[2]);
         const unsigned c = class_of(ttl);
-        lawn_link_t *const slot =
-            &lawn_->slots[c][slot_of(c, ttl) % slot_count];
+        lawn_link_t *const slot = &lawn_->slots[index_of(c, slot_of(c, ttl))];
         EXPECT_EQ(slot->next, &timers_[0].link);
         EXPECT_EQ(slot->prev, &timers_[4].link);
         return slot;
@@ -102,7 +101,7 @@ TEST_F(Check, LinksOfASlot)
 {
     lawn_link_t *const slot = fill_slot();
     expect_links_found(slot, &timers_[3].link);
-    lawn_link_t *const empty = &lawn_->slots[20][63];
+    lawn_link_t *const empty = &lawn_->slots[index_of(20, 63)];
     lawn_link_t *const none = nullptr;
     expect_found(&empty->next, none);
     expect_found(&empty->prev, none);
