@@ -16,11 +16,10 @@ namespace
 void move_to(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
 {
     if (is_linked(timer)) {
-        lawn->running += is_paused(timer);
+        lawn->running -= !is_paused(timer);
         list_remove(&timer->link);
-    } else {
-        ++lawn->running;
     }
+    ++lawn->running;
     timer->deadline = deadline;
     file(lawn, timer);
 }

@@ -186,7 +186,8 @@ inline void file_in_class(Lawn *lawn, lawn_timer_t *timer, unsigned c)
 {
     const lawn_time_t slot = slot_of(c, timer->deadline);
     const lawn_time_t check = slot << shift_of(c);
-    lawn_link_t *const head = &lawn->slots[index_of(c, slot)];
+    lawn_link_t *head = &lawn->slots[index_of(c, slot)];
+    __asm__("" : "+r"(head)); // or gcc computes the address twice
     LAWN_ASSERT(is_in_place(head) &&
                 "no timer beside this one was lost while it ran");
     timer->check = check;
