@@ -189,6 +189,22 @@ TEST_F(TimerPass, WorkIsWhatWasTouched)
     EXPECT_EQ(lawn::advance_as_of(lawn_, late, 0).touched, 0U);
 }
 
+// The budget ends with the last timer that is due: nothing is left to do, in
+// however many slots the timers were.
+TEST_F(TimerPass, TheLastOfTheBudgetMayBeTheLastOfAll)
+{
+    for (const size_t count : {1, 2, 15, 16, 17, 40}) {
+        start_in_many_slots(count);
+        start(*make(1)[0], 0, 2 * late);
+        EXPECT_EQ(lawn_advance(lawn_, late, static_cast<unsigned>(count)),
+                  count);
+        EXPECT_GT(lawn_next(lawn_), late);
+        EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
+        lawn_destroy(lawn_);
+        ASSERT_EQ(lawn_create(nullptr, &lawn_), LAWN_OK);
+    }
+}
+
 TEST_F(TimerPass, DrainHandsOverWhatAStallHasLeft)
 {
     const Probes all = make(1000);
