@@ -1,0 +1,3 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Opening, polling and closing a namespace.

@@ -1,0 +1,18 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The store's half of the durable tier: lawn.lua, as FUNCTION LOAD takes it.
+
+#ifndef LAWN_SRC_DURABLE_SCRIPT_H
+#define LAWN_SRC_DURABLE_SCRIPT_H
+
+namespace lawn::durable
+{
+
+// The version of the library's protocol; lawn_version returns it.
+constexpr int script_version = 1;
+
+extern const char script[];
+
+} // namespace lawn::durable
+
+#endif
