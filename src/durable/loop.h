@@ -1,0 +1,111 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What lawn_durable_poll() runs: one epoll set, one timerfd, and a lawn for all
+// time-outs, pauses and held timers. Times are ticks of lawn_get_time().
+
+#ifndef LAWN_SRC_DURABLE_LOOP_H
+#define LAWN_SRC_DURABLE_LOOP_H
+
+#include <lawn/timer.h>
+
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace lawn::durable
+{
+
+class Loop;
+
+// A descriptor in the epoll set.
+class Watched
+{
+public:
+    virtual void on_events(uint32_t events) = 0;
+    // Called at the end of the poll, or at the next one, after Loop::mark().
+    virtual void flush() = 0;
+
+protected:
+    ~Watched() = default;
+};
+
+// Calls `expired` once, in a poll, when its time has come. Exceptions may not
+// pass through liblawn, so the lawn only lists what is due, and the loop calls.
+class Timer
+{
+public:
+    Timer(Loop &loop, std::function<void()> expired);
+    ~Timer();
+    Timer(const Timer &) = delete;
+    Timer &operator=(const Timer &) = delete;
+
+    void start_after(uint64_t usec);
+    void start_at(lawn_time_t deadline);
+    void stop();
+    bool is_active() const;
+
+private:
+    friend class Loop;
+    static void on_expired(lawn_timer_t *timer, lawn_time_t now);
+
+    lawn_timer_t timer_; // first: on_expired() casts
+    Loop &loop_;
+    std::function<void()> expired_;
+    Timer *next_ = nullptr; // of those that are due
+    Timer *prev_ = nullptr;
+};
+
+class Loop
+{
+public:
+    Loop() = default;
+    ~Loop();
+    Loop(const Loop &) = delete;
+    Loop &operator=(const Loop &) = delete;
+
+    lawn_status_t open(); // IO, NO_MEMORY
+    int fd() const
+    {
+        return epoll_fd_;
+    }
+
+    // One pass without blocking; returns what there was to do.
+    unsigned poll();
+    bool is_polling() const
+    {
+        return is_polling_;
+    }
+    // LAWN_ERR_TIMED_OUT: nothing to do within the time.
+    lawn_status_t wait(uint64_t max_wait_us);
+
+    // Sets the events of a descriptor; 0 removes it. False: see errno.
+    bool watch(int fd, Watched *watched, uint32_t events);
+    // Has flush() called at the end of the poll.
+    void mark(Watched *watched);
+    // Before `watched` is destroyed.
+    void forget(int fd, Watched *watched);
+
+    // Has `fn` called at the end of the poll, or at the next one: for what
+    // destroys its caller.
+    void defer(std::function<void()> fn);
+
+private:
+    friend class Timer;
+    void arm();
+    void run_due();
+    void run_marked();
+
+    int epoll_fd_ = -1;
+    int timer_fd_ = -1;
+    lawn_t *lawn_ = nullptr;
+    lawn_time_t armed_ = LAWN_TIME_INFINITY;
+    Timer *due_ = nullptr;
+    std::map<int, Watched *> watched_;
+    std::vector<Watched *> marked_;
+    std::vector<std::function<void()>> deferred_;
+    bool is_polling_ = false;
+};
+
+} // namespace lawn::durable
+
+#endif
