@@ -172,7 +172,8 @@ bool parse_field(std::string_view text, const Field &field, uint64_t *set,
     for (bool is_last = false; !is_last;) {
         is_last = rest.find(',') == std::string_view::npos;
         if (!parse_element(take_until(&rest, ','), field, set)) {
-            *error = "not a " + std::string(field.name) + ": " + quoted(text);
+            *error =
+                "not a valid " + std::string(field.name) + ": " + quoted(text);
             return false;
         }
     }
