@@ -1,0 +1,39 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The daemon's metrics, in the text format of Prometheus. Those that begin with
+// lawn_durable_ are of the namespace, and the same from every daemon of it.
+// Those that begin with lawnd_ are of this daemon.
+#ifndef LAWN_TOOLS_LAWND_METRICS_H
+#define LAWN_TOOLS_LAWND_METRICS_H
+
+#include <lawn/durable.h>
+
+#include <cstdint>
+#include <string>
+
+namespace lawnd
+{
+
+struct Deliveries {
+    uint64_t done = 0;
+    uint64_t retried = 0;
+    uint64_t deferred = 0;
+    uint64_t failed = 0;
+};
+
+struct Metrics {
+    std::string name_space;
+    bool is_store_up = false;
+    const lawn_durable_stats_t *store = nullptr; // nullptr: it did not answer
+    lawn_durable_pump_stats_t pump = {};
+    Deliveries http;
+    Deliveries stream;
+    uint64_t posting = 0;
+    uint64_t waiting = 0; // in the queues of targets
+};
+
+std::string format_metrics(const Metrics &metrics);
+
+} // namespace lawnd
+
+#endif
