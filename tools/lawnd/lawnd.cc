@@ -1,0 +1,42 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnd - fires the durable timers of a namespace when they are due, and
+// delivers those that have a target (lawn/durable.h).
+
+#include "daemon.h"
+#include "options.h"
+
+#include <curl/curl.h>
+#include <lawn/base.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+int main(int argc, char **argv)
+{
+    lawnd::Options options;
+    std::string error;
+    if (!lawnd::parse_options(argc, argv, &options, &error)) {
+        fprintf(stderr, "lawnd: %s\n", error.c_str());
+        return 1;
+    }
+    if (options.asks_for_help || options.asks_for_version) {
+        fputs(options.asks_for_help ? lawnd::help_text
+                                    : "lawnd " LAWN_VERSION_STRING "\n",
+              stdout);
+        return 0;
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        fputs("lawnd: libcurl cannot be used\n", stderr);
+        return 1;
+    }
+    try {
+        lawnd::Daemon(options).run();
+    } catch (const std::exception &failure) {
+        fprintf(stderr, "lawnd: %s\n", failure.what());
+        return 1;
+    }
+    curl_global_cleanup();
+    return 0;
+}
