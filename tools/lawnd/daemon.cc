@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace lawnd
 {
@@ -106,6 +107,9 @@ Daemon::Daemon(const Options &options) : options_(options)
 Daemon::~Daemon()
 {
     delivery_.reset(); // it has views of the consumer's deliveries
+    // Closing calls those who wait for answers, when these are gone already.
+    consumer_ = nullptr;
+    pump_ = nullptr;
     if (durable_) {
         loop_.forget(lawn_durable_fd(durable_), &durable_wake_);
     }
@@ -355,6 +359,9 @@ void Daemon::answer(const lawn_durable_delivery_t *delivery,
         ++deliveries->failed;
         answer = LAWN_DURABLE_REJECT;
         break;
+    }
+    if (!consumer_) {
+        return; // the daemon is being destroyed
     }
     const uint64_t delay = outcome.delay_us < 0
                                ? LAWN_DURABLE_BACKOFF
