@@ -64,7 +64,8 @@
 --     distinct, of the first `count` timers
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
---     "r" + delay_us + " " + deliveries of the entry + " " + error
+--     "r" + delay_us + " " + deliveries of the entry + " " + error |
+--     "w" + delay_us, which is no attempt
 --     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
 --     letter; 3 not tried again, as the next occurrence comes first
 -- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer, lease_us,
@@ -85,6 +86,7 @@
 --     [0, generation, 0] if there is a timer of its id
 -- lawn_list, due body meta ended0 ended1: state (1..6), cursor ("0"), count
 --     -> [cursor ("0" then: that was all), [[id, state, generation, due or end, attempt], ..]]
+-- lawn_drain, meta: 0|1 -> 1; while it is 1, starts are refused with LAWN FULL
 -- lawn_stats, due body meta out push dead cron: -> [name, number, ..]
 -- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
 --
@@ -444,10 +446,13 @@ end
 -- one, and returns the generation; or nil and an error.
 local function put(keys, id, old, due, attempt, tail)
     local meta = keys[3]
-    local m = call('HMGET', meta, 'gen', 'bytes', 'max_pending', 'max_bytes')
+    local m = call('HMGET', meta, 'gen', 'bytes', 'max_pending', 'max_bytes',
+        'draining')
     local more = #tail - 1 - bytes_of(old)
     local bytes = (tonumber(m[2]) or 0) + more
-    if m[3] and not old and
+    if m[5] and not old then
+        return nil, redis.error_reply('LAWN FULL the namespace is being drained')
+    elseif m[3] and not old and
         call('HLEN', keys[2]) >= (tonumber(m[3]) or 0) then
         return nil, redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
@@ -856,7 +861,7 @@ end)
 
 local function add_dead(dead, id, now, body, reason, message)
     call('XADD', dead, '*', 'i', id, 'b', pack('<d', now) .. body,
-        'r', reason, 'l', sub(message, 1, 200))
+        'r', reason, 'l', sub(message, 1, 1024))
 end
 
 -- What answers change, kept until all have been looked at.
@@ -889,12 +894,16 @@ local function apply(c)
     count(c.meta, c.counts)
 end
 
--- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error
+-- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error. What waits,
+-- "w<delay_us>", was not tried.
 local function parse_retry(verdict)
     local delay, deliveries, message =
         string.match(verdict, '^r(%d+) (%d+) ?(.*)$')
+    if not delay then
+        delay, deliveries, message = string.match(verdict, '^w(%d+)$'), '0', ''
+    end
     delay = delay and integer(delay, 0, MOST)
-    deliveries = deliveries and integer(deliveries, 1, 65535)
+    deliveries = deliveries and integer(deliveries, 0, 65535)
     if not delay or not deliveries then
         return nil
     end
@@ -949,8 +958,7 @@ end
 
 local function is_verdict(verdict)
     local kind = byte(verdict)
-    return verdict == 'd' or kind == 102 or (kind == 114 and
-        parse_retry(verdict) ~= nil)
+    return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
 end
 
 -- The arguments of lawn_answer as lists; nil and an error if they are wrong.
@@ -1233,6 +1241,15 @@ register('lawn_renew', 4, 3, 3 * MAX_BATCH, {'allow-oom'}, function(keys, args)
 end)
 
 -- ADMINISTRATION
+
+register('lawn_drain', 1, 1, 1, {'allow-oom'}, function(keys, args)
+    if args[1] == '1' then
+        call('HSET', keys[1], 'draining', 1)
+    else
+        call('HDEL', keys[1], 'draining')
+    end
+    return 1
+end)
 
 register('lawn_replay', 4, 1, 1, {}, function(keys, args)
     if not string.match(args[1], '^%d+%-%d+$') then
