@@ -84,7 +84,7 @@ struct Entry {
 };
 
 // Of one element of the reply. If it is no entry of ours, `entry->entry` is its
-// number if it has one: answer it with answer_unreadable().
+// number if it has one: answer it with unreadable_identity().
 bool decode_entry(const redisReply *reply, Entry *entry);
 
 // The four arguments of lawn_answer for one delivery are its entry, its id, its
