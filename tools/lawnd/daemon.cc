@@ -217,7 +217,6 @@ void Daemon::run()
 void Daemon::poll()
 {
     lawn_durable_poll(durable_);
-    loop_.poll(); // what has been answered meanwhile
     take_signals();
     report_store();
     has_ended_ = has_ended_ || (is_draining_ && is_drained());
@@ -254,8 +253,6 @@ void Daemon::begin_drain()
     }
     delivery_->drain();
     drain_timer_->start_after(drain_timeout_us);
-    loop_.poll();
-    lawn_durable_poll(durable_);
 }
 
 bool Daemon::is_drained() const

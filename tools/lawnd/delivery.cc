@@ -2,8 +2,8 @@
 //
 // libcurl has its sockets in an epoll set of their own, which is one descriptor
 // of the loop: what it does to its sockets while it is called then needs no
-// care. Everybody is answered at the end of a pass, outside of libcurl, because
-// those who are told may submit more.
+// care. Everybody is answered by a timer of no time, outside of libcurl and of
+// submit(), because those who are told may submit more.
 
 #include "delivery.h"
 
@@ -116,7 +116,8 @@ struct Delivery::Active {
 Delivery::Delivery(Loop &loop, const DeliveryLimits &limits)
     : loop_(loop), limits_(limits),
       timer_(loop, [this] { act(CURL_SOCKET_TIMEOUT, 0); }),
-      sweep_(loop, [this] { defer_old(); })
+      sweep_(loop, [this] { defer_old(); }),
+      answer_timer_(loop, [this] { answer_all(); })
 {
     epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
     multi_ = curl_multi_init();
@@ -243,10 +244,7 @@ Outcome Delivery::judge(Active &active, CURLcode code) const
     if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && status >= 200)) {
         const char *const detail =
             active.error[0] ? active.error : curl_easy_strerror(code);
-        const bool is_hopeless =
-            code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
-        return {is_hopeless ? Verdict::fail : Verdict::again, -1,
-                "no answer: " + printable(detail)};
+        return {Verdict::again, -1, "no answer: " + printable(detail)};
     }
     if (status >= 200 && status < 300) {
         return {Verdict::done, -1, ""};
@@ -306,10 +304,12 @@ Outcome Delivery::deferred(const char *why)
 void Delivery::answer_later(Finished finished, Outcome outcome)
 {
     answers_.emplace_back(std::move(finished), std::move(outcome));
-    loop_.mark(this);
+    if (!answer_timer_.is_active()) {
+        answer_timer_.start_after(0);
+    }
 }
 
-void Delivery::flush()
+void Delivery::answer_all()
 {
     while (!answers_.empty()) {
         const auto [finished, outcome] = std::move(answers_.front());

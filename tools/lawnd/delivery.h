@@ -106,12 +106,15 @@ private:
     };
 
     void on_events(uint32_t events) override;
-    void flush() override;
+    void flush() override
+    {
+    }
 
     void begin(Post post, Target *target);
     void end(CURL *easy, CURLcode code);
     Outcome judge(Active &active, CURLcode code) const;
     void answer_later(Finished finished, Outcome outcome);
+    void answer_all();
     Outcome deferred(const char *why);
     void release(Target *target);
     void advance();
@@ -129,6 +132,7 @@ private:
     int epoll_fd_ = -1; // has the sockets of libcurl
     lawn::durable::Timer timer_;
     lawn::durable::Timer sweep_;
+    lawn::durable::Timer answer_timer_;
     std::map<std::string, std::unique_ptr<Target>> targets_; // with work only
     std::map<CURL *, std::unique_ptr<Active>> active_;
     std::deque<std::pair<Finished, Outcome>> answers_;

@@ -1,0 +1,431 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnd's delivery by HTTP, to targets that are well, slow, broken or hostile.
+
+#include "delivery.h"
+#include "http_target.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+
+using namespace lawn_test;
+using lawnd::Delivery;
+using lawnd::DeliveryLimits;
+using lawnd::Outcome;
+using lawnd::Post;
+using lawnd::Verdict;
+
+namespace
+{
+
+constexpr int64_t usec = 1000000;
+
+class HttpDelivery : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        for (const char *const name :
+             {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+              "ALL_PROXY"}) {
+            unsetenv(name);
+        }
+        ASSERT_EQ(loop_.open(), LAWN_OK);
+        make({});
+    }
+
+    void make(const DeliveryLimits &limits)
+    {
+        delivery_.reset();
+        delivery_ = std::make_unique<Delivery>(loop_, limits);
+    }
+
+    void submit(const std::string &url, const std::string &id,
+                const std::string &payload = "payload")
+    {
+        const auto &[at, is_new] = payloads_.emplace(id, payload);
+        EXPECT_TRUE(is_new) << id;
+        Post post;
+        post.url = url;
+        post.id = id;
+        post.generation = 7;
+        post.attempt = 2;
+        post.due_us = 1700000000123456;
+        post.payload = at->second;
+        post.finished = [this, id](const Outcome &outcome) {
+            EXPECT_EQ(outcomes_.count(id), 0U);
+            outcomes_[id] = outcome;
+            if (on_finished_) {
+                on_finished_(id);
+            }
+        };
+        delivery_->submit(std::move(post));
+    }
+
+    // Runs the loop until it is so, or fails after a minute.
+    template <class Condition> void run_until(Condition condition)
+    {
+        const auto end =
+            std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (!condition()) {
+            ASSERT_LT(std::chrono::steady_clock::now(), end);
+            loop_.wait(10000);
+        }
+    }
+
+    void run_until_finished(size_t count)
+    {
+        run_until([&] { return outcomes_.size() >= count; });
+    }
+
+    Outcome outcome_of(const std::string &url)
+    {
+        const std::string id = "id" + std::to_string(payloads_.size());
+        submit(url, id);
+        EXPECT_EQ(outcomes_.count(id), 0U); // never from within submit()
+        run_until([&] { return outcomes_.count(id) != 0; });
+        return outcomes_[id];
+    }
+
+    Outcome outcome_of(const HttpReaction &reaction)
+    {
+        HttpTarget target([&](const HttpRequest &) { return reaction; });
+        return outcome_of(target.url());
+    }
+
+    lawn::durable::Loop loop_;
+    std::map<std::string, std::string> payloads_;
+    std::map<std::string, Outcome> outcomes_;
+    std::function<void(const std::string &)> on_finished_;
+    std::unique_ptr<Delivery> delivery_;
+};
+
+TEST_F(HttpDelivery, PostsThePayloadAndWhatIdentifiesIt)
+{
+    HttpTarget target(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    const std::string payload("any\0bytes\r\n\r\n\xff", 14);
+    submit(target.url("/a?b=c"), "order-17\xc3\xa9", payload);
+    submit(target.url("/empty"), "empty", "");
+    submit(target.url("/long"), "long", std::string(65536, 'x'));
+    run_until_finished(3);
+    for (const auto &[id, outcome] : outcomes_) {
+        EXPECT_EQ(outcome.verdict, Verdict::done) << outcome.error;
+        EXPECT_EQ(outcome.error, "");
+    }
+    unsigned seen = 0;
+    for (HttpRequest request : target.requests()) {
+        EXPECT_EQ(request.headers["content-type"], "application/octet-stream");
+        EXPECT_EQ(request.headers["lawn-attempt"], "2");
+        EXPECT_EQ(request.headers["lawn-due"], "1700000000123456");
+        EXPECT_EQ(request.headers.count("expect"), 0U);
+        if (request.line == "POST /a?b=c HTTP/1.1") {
+            EXPECT_EQ(request.headers["idempotency-key"], "order-17\xc3\xa9/7");
+            EXPECT_EQ(request.body, payload);
+            seen |= 1;
+        } else if (request.line == "POST /empty HTTP/1.1") {
+            EXPECT_EQ(request.headers["content-length"], "0");
+            seen |= 2;
+        } else {
+            EXPECT_EQ(request.body.size(), 65536U);
+            seen |= 4;
+        }
+    }
+    EXPECT_EQ(seen, 7U);
+    EXPECT_EQ(delivery_->targets(), 0U);
+}
+
+TEST_F(HttpDelivery, StatusDecides)
+{
+    const struct {
+        unsigned status;
+        Verdict verdict;
+    } cases[] = {
+        {200, Verdict::done},  {202, Verdict::done},  {204, Verdict::done},
+        {301, Verdict::again}, {304, Verdict::again}, {400, Verdict::fail},
+        {401, Verdict::fail},  {404, Verdict::fail},  {408, Verdict::again},
+        {410, Verdict::fail},  {422, Verdict::fail},  {425, Verdict::again},
+        {429, Verdict::again}, {500, Verdict::again}, {501, Verdict::again},
+        {503, Verdict::again}, {599, Verdict::again},
+    };
+    for (const auto &c : cases) {
+        std::string head = "HTTP/1.1 " + std::to_string(c.status) + " X\r\n";
+        head += c.status == 204 || c.status == 304
+                    ? "\r\n"
+                    : "Content-Length: 0\r\n\r\n";
+        const Outcome outcome = outcome_of(HttpReaction{head, true, false});
+        EXPECT_EQ(outcome.verdict, c.verdict) << c.status;
+        EXPECT_EQ(outcome.delay_us, -1) << c.status;
+        EXPECT_EQ(outcome.error,
+                  c.verdict == Verdict::done
+                      ? ""
+                      : "HTTP status " + std::to_string(c.status));
+    }
+}
+
+TEST_F(HttpDelivery, RetryAfterIsHonouredADayAtMost)
+{
+    const struct {
+        unsigned status;
+        const char *value;
+        int64_t delay_us;
+    } cases[] = {
+        {429, "7", 7 * usec},
+        {503, "120", 120 * usec},
+        {503, "99999999", 24 * 3600 * usec},
+        {503, "Fri, 31 Dec 2100 23:59:59 GMT", 24 * 3600 * usec},
+        {503, "Fri, 31 Dec 1999 23:59:59 GMT", -1},
+        {503, "-5", -1},
+        {503, "soon", -1},
+        {429, "", -1},
+        {500, "7", -1},
+        {408, "7", -1},
+    };
+    for (const auto &c : cases) {
+        const Outcome outcome = outcome_of(HttpTarget::status(
+            c.status, std::string("Retry-After: ") + c.value + "\r\n"));
+        EXPECT_EQ(outcome.verdict, Verdict::again) << c.value;
+        EXPECT_EQ(outcome.delay_us, c.delay_us) << c.value;
+    }
+}
+
+TEST_F(HttpDelivery, RedirectsAreNotFollowed)
+{
+    HttpTarget other(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    for (const unsigned status : {301U, 302U, 303U, 307U, 308U}) {
+        for (const std::string &location :
+             std::vector<std::string>{other.url(), "file:///etc/passwd"}) {
+            EXPECT_EQ(outcome_of(HttpTarget::status(
+                                     status, "Location: " + location + "\r\n"))
+                          .verdict,
+                      Verdict::again);
+        }
+    }
+    EXPECT_EQ(other.connections(), 0U);
+}
+
+TEST_F(HttpDelivery, WhatIsNoUrlOfHttpFails)
+{
+    for (const char *const url :
+         {"", "http", "http:", "http://", "//host/path",
+          "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1/",
+          "stream:key", "telnet://127.0.0.1", "http://[::1/", "http://a b/",
+          "http://127.0.0.1:99999/", "http://127.0.0.1:x/", "127.0.0.1",
+          "http://a\r\nb/", "javascript:alert(1)", "http://\x01/"}) {
+        const Outcome outcome = outcome_of(std::string(url));
+        EXPECT_EQ(outcome.verdict, Verdict::fail) << url;
+        EXPECT_EQ(outcome.error.find("not a URL of http or https: '"), 0U)
+            << outcome.error;
+        for (const char c : outcome.error) {
+            EXPECT_TRUE(c >= ' ' && c <= '~') << url;
+        }
+    }
+    EXPECT_EQ(outcome_of("http:" + std::string(100000, '/')).verdict,
+              Verdict::fail);
+}
+
+TEST_F(HttpDelivery, BrokenAnswersAreTriedAgain)
+{
+    const HttpReaction broken[] = {
+        {"", true, false},
+        {"HTTP/1.1 20", true, false},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", true, false},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", true,
+         false},
+        {"I speak no HTTP\r\n\r\n", true, false},
+        {"HTTP/1.1 999999 OK\r\n\r\n", true, false},
+        {std::string(1000, '\0'), true, false},
+        {"HTTP/1.1 100 Continue\r\n\r\n", true, true},
+    };
+    for (const HttpReaction &reaction : broken) {
+        const Outcome outcome = outcome_of(reaction);
+        EXPECT_EQ(outcome.verdict, Verdict::again)
+            << reaction.bytes.substr(0, 40);
+        EXPECT_EQ(outcome.error.find("no answer: "), 0U) << outcome.error;
+        EXPECT_LT(outcome.error.size(), 300U);
+    }
+}
+
+TEST_F(HttpDelivery, AnswerWithoutEndIsCutOff)
+{
+    EXPECT_EQ(outcome_of(HttpReaction{"HTTP/1.1 200 OK\r\n\r\n" +
+                                          std::string(10000, 'x'),
+                                      true, true})
+                  .verdict,
+              Verdict::done);
+    EXPECT_EQ(outcome_of(HttpReaction{"HTTP/1.1 500 No\r\n\r\n" +
+                                          std::string(10000, 'x'),
+                                      true, true})
+                  .verdict,
+              Verdict::again);
+    // A head that never ends.
+    EXPECT_EQ(outcome_of(HttpReaction{"HTTP/1.1 500 No\r\nA: " +
+                                          std::string(10000, 'x') + "\r\n",
+                                      true, true})
+                  .verdict,
+              Verdict::again);
+}
+
+TEST_F(HttpDelivery, TargetThatCannotBeReachedIsTriedAgain)
+{
+    std::string url;
+    {
+        HttpTarget target(
+            [](const HttpRequest &) { return HttpTarget::status(200); });
+        url = target.url();
+    }
+    const Outcome outcome = outcome_of(url); // nobody listens now
+    EXPECT_EQ(outcome.verdict, Verdict::again);
+    EXPECT_EQ(outcome.error.find("no answer: "), 0U) << outcome.error;
+}
+
+TEST_F(HttpDelivery, TargetThatDoesNotAnswerIsTriedAgain)
+{
+    DeliveryLimits limits;
+    limits.timeout_us = 100000;
+    make(limits);
+    HttpTarget target([&target](const HttpRequest &) {
+        target.hold();
+        return HttpTarget::status(200);
+    });
+    const Outcome outcome = outcome_of(target.url());
+    EXPECT_EQ(outcome.verdict, Verdict::again);
+    EXPECT_EQ(outcome.error.find("no answer: "), 0U) << outcome.error;
+    EXPECT_EQ(delivery_->posting(), 0U);
+}
+
+TEST_F(HttpDelivery, TargetHasSoManyPostsAtATime)
+{
+    DeliveryLimits limits;
+    limits.posts_per_target = 3;
+    make(limits);
+    HttpTarget target([&target](const HttpRequest &) {
+        target.hold();
+        return HttpTarget::status(200);
+    });
+    for (unsigned i = 0; i < 30; ++i) {
+        submit(target.url("/" + std::to_string(i)), std::to_string(i));
+    }
+    EXPECT_EQ(delivery_->posting(), 3U);
+    EXPECT_EQ(delivery_->waiting(), 27U);
+    EXPECT_EQ(delivery_->targets(), 1U);
+    run_until([&] { return target.requests().size() == 3; });
+    EXPECT_TRUE(outcomes_.empty());
+    target.release();
+    run_until_finished(30);
+    for (const auto &[id, outcome] : outcomes_) {
+        EXPECT_EQ(outcome.verdict, Verdict::done);
+    }
+    EXPECT_EQ(target.most_at_once(), 3U);
+    EXPECT_LE(target.connections(), 3U); // they are used again
+    EXPECT_EQ(delivery_->targets() + delivery_->waiting(), 0U);
+}
+
+TEST_F(HttpDelivery, SlowTargetHoldsUpNobody)
+{
+    HttpTarget slow([&slow](const HttpRequest &) {
+        slow.hold();
+        return HttpTarget::status(200);
+    });
+    HttpTarget quick(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    for (unsigned i = 0; i < 100; ++i) {
+        submit(slow.url(), "slow" + std::to_string(i));
+    }
+    EXPECT_EQ(delivery_->posting(), 16U);
+    EXPECT_EQ(delivery_->waiting(), 64U);
+    submit(quick.url(), "quick");
+    run_until([&] {
+        return outcomes_.count("quick") != 0 && outcomes_.size() == 21;
+    });
+    EXPECT_EQ(outcomes_["quick"].verdict, Verdict::done);
+    for (unsigned i = 80; i < 100; ++i) {
+        const Outcome &outcome = outcomes_["slow" + std::to_string(i)];
+        EXPECT_EQ(outcome.verdict, Verdict::defer);
+        EXPECT_GE(outcome.delay_us, usec / 2);
+        EXPECT_LE(outcome.delay_us, usec * 3 / 2);
+    }
+    slow.release();
+    run_until_finished(101);
+    EXPECT_EQ(outcomes_["slow79"].verdict, Verdict::done);
+}
+
+TEST_F(HttpDelivery, WhatWaitsTooLongIsDeferred)
+{
+    DeliveryLimits limits;
+    limits.posts_per_target = 1;
+    limits.queue_timeout_us = 20000;
+    make(limits);
+    HttpTarget slow([&slow](const HttpRequest &) {
+        slow.hold();
+        return HttpTarget::status(200);
+    });
+    for (unsigned i = 0; i < 10; ++i) {
+        submit(slow.url(), std::to_string(i));
+    }
+    run_until_finished(9);
+    EXPECT_EQ(outcomes_.count("0"), 0U);
+    EXPECT_EQ(outcomes_["1"].verdict, Verdict::defer);
+    EXPECT_EQ(delivery_->waiting(), 0U);
+    slow.release();
+    run_until_finished(10);
+    EXPECT_EQ(outcomes_["0"].verdict, Verdict::done);
+}
+
+TEST_F(HttpDelivery, DrainDefersWhatWaitsAndEndsWhatIsPosted)
+{
+    HttpTarget slow([&slow](const HttpRequest &) {
+        slow.hold();
+        return HttpTarget::status(200);
+    });
+    for (unsigned i = 0; i < 20; ++i) {
+        submit(slow.url(), std::to_string(i));
+    }
+    delivery_->drain();
+    submit(slow.url(), "late");
+    run_until_finished(5);
+    EXPECT_EQ(outcomes_["late"].verdict, Verdict::defer);
+    EXPECT_EQ(outcomes_["16"].verdict, Verdict::defer);
+    EXPECT_EQ(delivery_->posting(), 16U);
+    slow.release();
+    run_until_finished(21);
+    EXPECT_EQ(outcomes_["0"].verdict, Verdict::done);
+    EXPECT_EQ(delivery_->targets(), 0U);
+}
+
+TEST_F(HttpDelivery, WhoIsToldMaySubmitMore)
+{
+    HttpTarget target(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    on_finished_ = [&](const std::string &id) {
+        if (id.size() < 20) {
+            submit(id.size() % 2 ? target.url() : "nothing", id + "x");
+        }
+    };
+    submit(target.url(), "x");
+    run_until_finished(20);
+    EXPECT_EQ(target.requests().size(), 11U);
+}
+
+TEST_F(HttpDelivery, EndTellsNobody)
+{
+    HttpTarget slow([&slow](const HttpRequest &) {
+        slow.hold();
+        return HttpTarget::status(200);
+    });
+    for (unsigned i = 0; i < 20; ++i) {
+        submit(slow.url(), std::to_string(i));
+    }
+    submit("nothing", "nothing");
+    run_until([&] { return slow.requests().size() == 16; });
+    EXPECT_EQ(outcomes_.size(), 1U);
+    delivery_.reset();
+    loop_.wait(1000);
+    EXPECT_EQ(outcomes_.size(), 1U);
+}
+
+} // namespace
