@@ -1,0 +1,190 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnctl consume.
+
+#include "commands.h"
+#include "output.h"
+
+#include "durable/url.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace lawnctl
+{
+
+namespace
+{
+
+// Near the end of a count one delivery is taken at a time, so that none is
+// taken that would not be printed.
+constexpr uint64_t many_in_flight = 256;
+
+// How long to wait in the end for the store to take the answers.
+constexpr int64_t farewell_us = 5000000;
+
+struct Answer {
+    lawn_durable_answer_t answer = LAWN_DURABLE_DONE;
+    uint64_t delay_us = 0;
+};
+
+Answer take_answer(Arguments &arguments)
+{
+    Answer answer;
+    const std::string text = arguments.take_text("--answer").value_or("done");
+    if (text == "fail") {
+        answer.answer = LAWN_DURABLE_REJECT;
+    } else if (text.compare(0, 6, "retry:") == 0) {
+        std::string error;
+        answer.answer = LAWN_DURABLE_RETRY;
+        if (!lawn::durable::parse_duration(text.substr(6), &answer.delay_us,
+                                           &error)) {
+            fail("--answer: " + error);
+        }
+    } else if (text != "done") {
+        fail("--answer is done, fail or retry:DURATION, not '" + text + "'");
+    }
+    return answer;
+}
+
+void print_delivery(const lawn_durable_delivery_t &delivery, bool is_json)
+{
+    if (is_json) {
+        print_line(Json()
+                       .text("id", delivery.id)
+                       .number("generation", delivery.generation)
+                       .time("due", delivery.due_us)
+                       .time("delivered", delivery.fired_us)
+                       .number("attempt", delivery.attempt)
+                       .payload(delivery.payload, delivery.payload_size)
+                       .str());
+        return;
+    }
+    print_line(std::string(delivery.id) + " " +
+               std::to_string(delivery.generation) + " " +
+               time_text(delivery.due_us) + " " + time_text(delivery.fired_us) +
+               " " + std::to_string(delivery.attempt) + " " +
+               payload_text(delivery.payload, delivery.payload_size));
+}
+
+class Consume
+{
+public:
+    Consume(const Settings &settings, Arguments &arguments);
+    void run();
+
+private:
+    static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery);
+    void deliver(const lawn_durable_delivery_t &delivery);
+    // False: there is nothing more to be done, or no time.
+    bool consume(uint64_t most, unsigned in_flight);
+
+    const Settings &settings_;
+    const int64_t begin_us_ = monotonic_now();
+    std::string group_;
+    uint64_t count_;
+    int64_t until_us_ = INT64_MAX;
+    Answer answer_;
+    lawn_durable_consume_t params_ = {};
+    std::unique_ptr<Client> client_;
+
+    lawn_durable_consumer_t *consumer_ = nullptr;
+    uint64_t left_ = 0; // of those that this consumer may take
+};
+
+Consume::Consume(const Settings &settings, Arguments &arguments)
+    : settings_(settings)
+{
+    const auto group = arguments.take_text("--group");
+    std::string error;
+    if (!group) {
+        fail("consume needs --group; see --help");
+    }
+    if (!lawn::durable::check_id(*group, &error)) {
+        fail("--group: " + error);
+    }
+    group_ = *group;
+    count_ =
+        arguments.take_number("--count", 1, INT64_MAX / 2).value_or(UINT64_MAX);
+    if (const auto timeout = arguments.take_duration("--timeout")) {
+        until_us_ =
+            begin_us_ +
+            static_cast<int64_t>(std::min<uint64_t>(*timeout, INT64_MAX / 2));
+    }
+    answer_ = take_answer(arguments);
+    params_.group = group_.c_str();
+    params_.no_answer = arguments.take_flag("--no-ack");
+    params_.lease_us = arguments.take_duration("--lease").value_or(0);
+    arguments.finish();
+}
+
+void Consume::on_delivery(void *arg, const lawn_durable_delivery_t *delivery)
+{
+    static_cast<Consume *>(arg)->deliver(*delivery);
+}
+
+void Consume::deliver(const lawn_durable_delivery_t &delivery)
+{
+    if (left_ == 0) {
+        return; // it goes to another consumer
+    }
+    print_delivery(delivery, settings_.json);
+    if (--left_ == 0) {
+        lawn_durable_consumer_stop(consumer_);
+    }
+    if (!params_.no_answer) {
+        require_success(lawn_durable_answer(consumer_, &delivery,
+                                            answer_.answer, answer_.delay_us,
+                                            nullptr, nullptr, nullptr),
+                        nullptr);
+    }
+}
+
+bool Consume::consume(uint64_t most, unsigned in_flight)
+{
+    if (most == 0) {
+        return true;
+    }
+    left_ = most;
+    params_.max_in_flight = in_flight;
+    require_success(lawn_durable_consume(client_->get(), &params_, on_delivery,
+                                         this, &consumer_),
+                    nullptr);
+    const bool is_complete =
+        client_->run([this] { return left_ == 0; }, until_us_);
+    left_ = 0;
+    lawn_durable_consumer_stop(consumer_);
+    if (!params_.no_answer) {
+        const int64_t end_us = monotonic_now() + farewell_us;
+        while (lawn_durable_consumer_in_flight(consumer_) != 0 &&
+               monotonic_now() < end_us) {
+            lawn_durable_wait(client_->get(), 100000);
+        }
+    }
+    lawn_durable_consumer_close(consumer_);
+    return is_complete;
+}
+
+void Consume::run()
+{
+    catch_signals();
+    lawn_durable_params_t params = {};
+    params.fail_fast = true;
+    client_ = std::make_unique<Client>(settings_, params);
+    client_->connect();
+    const uint64_t last = std::min(count_, many_in_flight);
+    const uint64_t first = count_ == UINT64_MAX ? count_ : count_ - last;
+    if (consume(first, many_in_flight) && count_ != UINT64_MAX) {
+        consume(last, 1);
+    }
+}
+
+} // namespace
+
+int command_consume(const Settings &settings, Arguments &arguments)
+{
+    Consume(settings, arguments).run();
+    return 0;
+}
+
+} // namespace lawnctl

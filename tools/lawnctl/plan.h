@@ -1,0 +1,41 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Which faults a run of `verify` has, and when. The same seed gives the same
+// plan.
+
+#ifndef LAWN_LAWNCTL_PLAN_H
+#define LAWN_LAWNCTL_PLAN_H
+
+#include <cstdint>
+#include <vector>
+
+namespace lawnctl
+{
+
+enum class FaultKind {
+    kill,  // SIGKILL, and started again
+    pause, // SIGSTOP, and SIGCONT
+    cut,   // its connections are closed
+    hold,  // nothing passes on its connections
+    delay, // everything on its connections comes later
+};
+
+const char *to_string(FaultKind kind);
+
+// Victim 0 is the store, which has no connections of its own. A victim has one
+// fault at a time.
+struct Fault {
+    int64_t at_us = 0;  // from the beginning
+    int64_t for_us = 0; // until it is mended
+    FaultKind kind = FaultKind::kill;
+    unsigned victim = 0;
+    int64_t delay_us = 0;
+};
+
+// Faults that begin within `length_us`, in the order of their beginnings.
+std::vector<Fault> make_plan(uint64_t seed, unsigned victims,
+                             int64_t length_us);
+
+} // namespace lawnctl
+
+#endif
