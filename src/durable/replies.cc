@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The replies of the functions of lawn.lua, and the entries of streams.
+// The replies of the functions of store/lawn.lua, and the entries of streams.
 
 #include "durable/codec.h"
 
@@ -140,7 +140,7 @@ bool decode(const redisReply *reply, Opened *opened)
 {
     const List list(reply);
     Opened o;
-    if (list.size() != 5 || !read(list[0], &o.shards, 16384) || o.shards == 0 ||
+    if (list.size() != 5 || !read(list[0], &o.shards, 1024) || o.shards == 0 ||
         !read(list[1], &o.max_pending, max_time) ||
         !read(list[2], &o.max_bytes, max_time) ||
         !read(list[3], &o.keep_us, max_time) ||

@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The store's half of the durable tier: lawn.lua, as FUNCTION LOAD takes it.
+// The store's half of the durable tier, store/*.lua, as FUNCTION LOAD takes it.
 
 #ifndef LAWN_SRC_DURABLE_SCRIPT_H
 #define LAWN_SRC_DURABLE_SCRIPT_H

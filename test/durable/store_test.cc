@@ -1,27 +1,320 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The functions of lawn.lua on a real server.
+// Namespaces, and operations on timers.
 
-#include "redis_server.h"
+#include "store_fixture.h"
 
-#include "durable/script.h"
-
-#include <gtest/gtest.h>
+#include <algorithm>
 
 namespace
 {
 
-using lawn_test::RedisServer;
-using lawn_test::Reply;
+using namespace lawn_test;
 
-TEST(DurableStore, IsLoaded)
+class DurableStore : public Store
 {
-    RedisServer server;
-    const Reply loaded =
-        server.command({"FUNCTION", "LOAD", lawn::durable::script});
-    EXPECT_EQ(loaded.string, "lawn") << to_string(loaded);
-    const Reply version = server.command({"FCALL_RO", "lawn_version", "0"});
-    EXPECT_EQ(version.integer, lawn::durable::script_version);
+};
+
+TEST_F(DurableStore, IsOfTheVersionThatTheProgramWants)
+{
+    EXPECT_EQ(call("lawn_version", "", {}).integer, script_version);
+}
+
+TEST_F(DurableStore, TheFirstToOpenRecords)
+{
+    const Opened first = decoded<Opened>(
+        call("lawn_open", "config", {"4", "100", "200", "300", "400"}));
+    EXPECT_EQ(first.shards, 4U);
+    const Opened second =
+        decoded<Opened>(call("lawn_open", "config", {"0", "1", "2", "3", "4"}));
+    EXPECT_EQ(second.shards, 4U);
+    EXPECT_EQ(second.max_pending, 100U);
+    EXPECT_EQ(second.max_bytes, 200U);
+    EXPECT_EQ(second.keep_us, 300U);
+    EXPECT_EQ(second.keep_count, 400U);
+    EXPECT_EQ(
+        decoded<Opened>(call("lawn_open", "config", {"4", "0", "0", "0", "0"}))
+            .shards,
+        4U);
+    EXPECT_EQ(call("lawn_open", "config", {"5", "0", "0", "0", "0"}).string,
+              "LAWN SHARDS the namespace has 4 shards, not 5");
+}
+
+TEST_F(DurableStore, ANewNamespaceHasDefaults)
+{
+    const Opened opened =
+        decoded<Opened>(call("lawn_open", "config", {"0", "0", "0", "0", "0"}));
+    EXPECT_EQ(opened.shards, 8U);
+    EXPECT_EQ(opened.max_pending, 0U);
+    EXPECT_EQ(opened.keep_us, 3600000000U);
+    EXPECT_EQ(opened.keep_count, 100000U);
+}
+
+TEST_F(DurableStore, AnotherFormatIsRefused)
+{
+    server.command({"HSET", key("config"), "format", "2"});
+    const Reply reply = call("lawn_open", "config", {"0", "0", "0", "0", "0"});
+    EXPECT_EQ(reply.string, "LAWN VERSION the namespace has format 2, this "
+                            "library knows 1");
+}
+
+TEST_F(DurableStore, AStartTellsItsTime)
+{
+    const int64_t before = now();
+    const Started one = start("a", "+5000000", "x");
+    EXPECT_EQ(one.generation, 1U);
+    EXPECT_FALSE(one.repeated);
+    EXPECT_EQ(one.state, pending);
+    EXPECT_GE(one.now_us, before);
+    EXPECT_EQ(one.due_us, one.now_us + 5000000);
+    const Started two = start("b", "1234567890123456");
+    EXPECT_EQ(two.generation, 2U);
+    EXPECT_EQ(two.due_us, 1234567890123456);
+    const Started last = start("c", std::to_string(max_time));
+    EXPECT_EQ(last.due_us, max_time);
+    const Got got = decoded<Got>(get_reply("c"));
+    EXPECT_EQ(got.body.due_us, max_time);
+}
+
+TEST_F(DurableStore, WhatWasStartedCanBeAskedFor)
+{
+    std::string payload;
+    for (int i = 0; i < 512; ++i) {
+        payload += static_cast<char>(i);
+    }
+    Options options;
+    options.max_attempts = 3;
+    options.backoff_min_ms = 5;
+    options.backoff_max_ms = 4000000000;
+    options.misfire = 1;
+    options.misfire_ms = 9;
+    options.every_us = 1000;
+    options.target = "http://localhost/";
+    options.token = 0x8070605040302010;
+    const Started s = start("a", "+1000000", payload, options);
+    const Reply reply = get_reply("a");
+    const Tree tree(reply);
+    Got got;
+    ASSERT_TRUE(decode(tree.get(), &got)) << to_string(reply);
+    EXPECT_EQ(got.state, pending);
+    EXPECT_GE(got.now_us, s.now_us);
+    EXPECT_EQ(got.body.generation, s.generation);
+    EXPECT_EQ(got.body.due_us, s.due_us);
+    EXPECT_EQ(got.body.attempt, 1U);
+    EXPECT_EQ(got.body.payload, payload);
+    EXPECT_EQ(got.body.options.max_attempts, 3U);
+    EXPECT_EQ(got.body.options.backoff_min_ms, 5U);
+    EXPECT_EQ(got.body.options.backoff_max_ms, 4000000000U);
+    EXPECT_EQ(got.body.options.misfire, 1U);
+    EXPECT_EQ(got.body.options.misfire_ms, 9U);
+    EXPECT_EQ(got.body.options.every_us, 1000);
+    EXPECT_EQ(got.body.options.target, options.target);
+    EXPECT_EQ(got.body.options.token, options.token);
+    EXPECT_EQ(state("b"), 0);
+}
+
+TEST_F(DurableStore, AnIdStartedAgainIsArmedAnew)
+{
+    start("a", "+1000000", "first");
+    const Started again = start("a", "+9000000", "second payload");
+    EXPECT_EQ(again.generation, 2U);
+    EXPECT_EQ(stats()["pending"], 1);
+    EXPECT_EQ(stats()["bytes"], 14);
+    EXPECT_EQ(server.command({"ZSCORE", key("due"), "a"}).string,
+              std::to_string(again.due_us));
+}
+
+TEST_F(DurableStore, ARepeatedStartIsKnownByItsToken)
+{
+    Options options;
+    options.token = 7;
+    const Started first = start("a", "+100", "x", options);
+    const Started again = start("a", "+999999", "y", options);
+    EXPECT_TRUE(again.repeated);
+    EXPECT_EQ(again.generation, first.generation);
+    EXPECT_EQ(again.due_us, first.due_us);
+    EXPECT_EQ(again.state, pending);
+    while (fire().fired == 0) {
+    }
+    EXPECT_EQ(start("a", "+0", "z", options).state, delivered);
+    join();
+    answer(read().at(0), done_verdict());
+    const Started late = start("a", "+0", "z", options);
+    EXPECT_TRUE(late.repeated);
+    EXPECT_EQ(late.state, success);
+    EXPECT_EQ(late.generation, first.generation);
+    EXPECT_EQ(late.due_us, first.due_us);
+    EXPECT_EQ(fire().fired, 0U);
+    options.token = 8;
+    EXPECT_FALSE(start("a", "+100", "z", options).repeated);
+}
+
+TEST_F(DurableStore, AStopIsAnsweredTheSameAgain)
+{
+    const Started s = start("a", "+1000000", "payload");
+    for (int i = 0; i < 3; ++i) {
+        const Stopped answer = stop("a");
+        EXPECT_EQ(answer.state, stopped);
+        EXPECT_EQ(answer.generation, s.generation);
+    }
+    EXPECT_EQ(stop("b").state, 0);
+    EXPECT_EQ(state("a"), stopped);
+    EXPECT_EQ(stats()["pending"], 0);
+    EXPECT_EQ(stats()["bytes"], 0);
+    EXPECT_EQ(stats()["stopped"], 1);
+    EXPECT_EQ(server.command({"HLEN", key("body")}).integer, 0);
+}
+
+TEST_F(DurableStore, AStopOfAnotherGenerationIsNone)
+{
+    start("a", "+1000000");
+    const Started s = start("a", "+1000000");
+    const std::string keys = "due body meta ended0 ended1";
+    EXPECT_EQ(decoded<Stopped>(call("lawn_stop", keys, {"a", "1"})).state,
+              pending);
+    EXPECT_EQ(decoded<Stopped>(call("lawn_stop", keys, {"a", "2"})).state,
+              stopped);
+    EXPECT_EQ(s.generation, 2U);
+}
+
+TEST_F(DurableStore, AStopCanBeTooLate)
+{
+    start("a", "+0");
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(stop("a").state, delivered);
+    join();
+    const Delivery delivery = read().at(0);
+    EXPECT_EQ(answer(delivery, reject_verdict("no")), Answered::taken);
+    EXPECT_EQ(stop("a").state, fail);
+}
+
+TEST_F(DurableStore, AnUpdateWantsTheGenerationThatItSaw)
+{
+    Options options;
+    options.max_attempts = 3;
+    options.target = "stream:x";
+    const std::string keys = "due body meta";
+    const Started s = start("a", "+1000000", "one", options);
+    const Updated moved =
+        decoded<Updated>(call("lawn_update", keys, {"a", "1", "+2000000"}));
+    EXPECT_TRUE(moved.updated);
+    EXPECT_EQ(moved.generation, 2U);
+    EXPECT_GT(moved.due_us, s.due_us);
+    EXPECT_EQ(moved.due_us, moved.now_us + 2000000);
+    const Updated refused =
+        decoded<Updated>(call("lawn_update", keys, {"a", "1", "+1"}));
+    EXPECT_FALSE(refused.updated);
+    EXPECT_EQ(refused.generation, 2U);
+    EXPECT_EQ(refused.state, pending);
+    const Updated changed =
+        decoded<Updated>(call("lawn_update", keys, {"a", "2", "", "three"}));
+    EXPECT_TRUE(changed.updated);
+    EXPECT_EQ(changed.due_us, moved.due_us);
+    const Reply reply = get_reply("a");
+    const Tree tree(reply);
+    Got got;
+    ASSERT_TRUE(decode(tree.get(), &got));
+    EXPECT_EQ(got.body.payload, "three");
+    EXPECT_EQ(got.body.generation, 3U);
+    EXPECT_EQ(got.body.options.max_attempts, 3U);
+    EXPECT_EQ(got.body.options.target, "stream:x");
+    EXPECT_FALSE(
+        decoded<Updated>(call("lawn_update", keys, {"b", "1", "+1"})).updated);
+    EXPECT_TRUE(
+        decoded<Updated>(call("lawn_update", keys, {"a", "3", "+0"})).updated);
+    fire();
+    const Updated late =
+        decoded<Updated>(call("lawn_update", keys, {"a", "4", "+0"}));
+    EXPECT_FALSE(late.updated);
+    EXPECT_EQ(late.state, delivered);
+}
+
+TEST_F(DurableStore, NoMoreTimersThanTheBound)
+{
+    call("lawn_prepare", "meta", {"2", "0", "1000", "1000"});
+    start("a", "+1000000");
+    start("b", "+1000000");
+    const auto start_c = [this] {
+        return call("lawn_start", "due body meta", start_args("c", "+1"));
+    };
+    EXPECT_EQ(start_c().string,
+              "LAWN FULL as many timers are pending as the namespace may have");
+    EXPECT_EQ(state("c"), 0);
+    start("a", "+2000000"); // none more than before
+    stop("b");
+    EXPECT_FALSE(start_c().is_error());
+    call("lawn_prepare", "meta", {"0", "0", "1000", "1000"});
+    start("d", "+2000000");
+}
+
+TEST_F(DurableStore, NoMoreBytesThanTheBound)
+{
+    call("lawn_prepare", "meta", {"0", "10", "1000", "1000"});
+    start("a", "+1000000", "123456");
+    start("b", "+1000000", "1234");
+    EXPECT_EQ(
+        call("lawn_start", "due body meta", start_args("c", "+1", "1")).string,
+        "LAWN FULL the payloads have as many bytes as the namespace may "
+        "have");
+    start("c", "+1");
+    EXPECT_TRUE(call("lawn_update", "due body meta", {"a", "1", "", "1234567"})
+                    .is_error());
+    start("a", "+1000000", "12345"); // fewer than before
+    start("b", "+1000000", "12345");
+    EXPECT_EQ(stats()["bytes"], 10);
+}
+
+TEST_F(DurableStore, WhileItIsDrainedNothingIsStarted)
+{
+    start("a", "+1000000");
+    EXPECT_EQ(call("lawn_drain", "meta", {"1"}).integer, 1);
+    EXPECT_EQ(call("lawn_start", "due body meta", start_args("b", "+1")).string,
+              "LAWN FULL the namespace is being drained");
+    EXPECT_EQ(stop("a").state, stopped);
+    call("lawn_drain", "meta", {"0"});
+    start("b", "+1");
+}
+
+TEST_F(DurableStore, PumpsHearOfTheEarliestOnly)
+{
+    redisContext *const listener = redisConnectUnix(server.socket().c_str());
+    ASSERT_TRUE(listener && !listener->err);
+    freeReplyObject(
+        redisCommand(listener, "SUBSCRIBE %s", key("wake").c_str()));
+    const Started first = start("a", "+5000000");
+    start("b", "+6000000");
+    const Started earlier = start("c", "+1000000");
+    server.command({"PUBLISH", key("wake"), "end"});
+    std::vector<std::string> heard;
+    while (heard.empty() || heard.back() != "end") {
+        void *answer = nullptr;
+        ASSERT_EQ(redisGetReply(listener, &answer), REDIS_OK);
+        const redisReply *const reply = static_cast<redisReply *>(answer);
+        heard.emplace_back(reply->element[2]->str);
+        freeReplyObject(answer);
+    }
+    redisFree(listener);
+    EXPECT_EQ(heard, (Words{std::to_string(first.due_us),
+                            std::to_string(earlier.due_us), "end"}));
+}
+
+TEST_F(DurableStore, PumpsKnowOfEachOther)
+{
+    const auto beat = [this](const char *pump, const char *stay) {
+        Words names;
+        for (const Reply &r :
+             call("lawn_beat", "pumps", {pump, stay, "60000000"}).elements) {
+            names.push_back(r.string);
+        }
+        std::sort(names.begin(), names.end());
+        return names;
+    };
+    EXPECT_EQ(beat("a", "1"), Words{"a"});
+    EXPECT_EQ(beat("b", "1"), (Words{"a", "b"}));
+    EXPECT_EQ(beat("a", "0"), Words{"b"});
+    server.command({"ZADD", key("pumps"), ago(70000000), "old"});
+    server.command({"ZADD", key("pumps"), ago(-70000000), "of the future"});
+    EXPECT_EQ(beat("b", "1"), Words{"b"});
 }
 
 } // namespace

@@ -1,0 +1,170 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- Draining, replaying, listing and counting.
+
+register('lawn_drain', 1, 1, 1, {'allow-oom'}, function(keys, args)
+    if args[1] == '1' then
+        call('HSET', keys[1], 'draining', 1)
+    else
+        call('HDEL', keys[1], 'draining')
+    end
+    return 1
+end)
+
+register('lawn_replay', 4, 1, 1, {}, function(keys, args)
+    if not string.match(args[1], '^%d+%-%d+$') then
+        return invalid('entry')
+    end
+    local letter = call('XRANGE', keys[4], args[1], args[1])[1]
+    if not letter then
+        return {0, 0, 0}
+    end
+    local body, id = body_in(letter[2])
+    local o = body and id_is_valid(id) and parse(body, HEAD + 1)
+    if not o then
+        return invalid('letter: it has no timer of this library')
+    end
+    local present = call('HGET', keys[2], id)
+    if present then
+        return {0, #present >= 8 and generation_of(present) or 0, 0}
+    end
+    -- One occurrence, now, whatever the timer was.
+    o.every, o.after, o.cron, o.next, o.misfire = nil, nil, nil, nil, nil
+    local now = time()
+    local generation, failure = put(keys, id, nil, now, 1,
+        tail_of(o, sub(body, o.payload)))
+    if failure then
+        return failure
+    end
+    call('XDEL', keys[4], args[1])
+    return {1, generation, now}
+end)
+
+local function list_pending(keys, cursor, most)
+    local from = integer(cursor, 0, MOST)
+    if not from then
+        return invalid('cursor')
+    end
+    local ids = call('ZRANGE', keys[1], from, from + most - 1, 'WITHSCORES')
+    local list = {}
+    for i = 1, #ids, 2 do
+        local body = call('HGET', keys[2], ids[i])
+        if body and body_is_whole(body) then
+            list[#list + 1] = {ids[i], PENDING, generation_of(body),
+                tonumber(ids[i + 1]), attempt_of(body)}
+        end
+    end
+    local read = #ids / 2
+    return {read < most and '0' or string.format('%.0f', from + read), list}
+end
+
+local function list_delivered(keys, cursor, most)
+    local page = try('HSCAN', keys[2], cursor, 'COUNT', most)
+    if page.err then
+        return page
+    end
+    local list, found = {}, page[2]
+    for i = 1, #found, 2 do
+        local id, body = found[i], found[i + 1]
+        if body_is_whole(body) and not call('ZSCORE', keys[1], id) then
+            local generation, due = unpack_struct('<dd', body)
+            list[#list + 1] = {id, DELIVERED, generation, due, attempt_of(body)}
+        end
+    end
+    return {page[1], list}
+end
+
+-- The cursor is the table, "a" the one that is filled or "b", and that of HSCAN.
+local function list_ended(keys, state, cursor, most)
+    local tables = {keys[4], keys[5]}
+    if call('HGET', keys[3], 'cur') == '1' then
+        tables = {keys[5], keys[4]}
+    end
+    local which, at = string.match(cursor, '^([ab])(%d+)$')
+    if cursor == '0' then
+        which, at = 'a', '0'
+    end
+    local page = which and try('HSCAN', tables[which == 'a' and 1 or 2], at,
+        'COUNT', most)
+    if not page or page.err then
+        return page or invalid('cursor')
+    end
+    local list, found = {}, page[2]
+    for i = 1, #found, 2 do
+        local id, record = found[i], found[i + 1]
+        if byte(record) == state and #record >= HEAD + 9 and
+            call('HEXISTS', keys[2], id) == 0 and
+            (which == 'a' or call('HEXISTS', tables[1], id) == 0) then
+            list[#list + 1] = {id, state, (unpack_struct('<d', record, 2)),
+                (unpack_struct('<d', record, HEAD + 2)),
+                (unpack_struct('<H', record, 18))}
+        end
+    end
+    local next_cursor = which .. page[1]
+    if page[1] == '0' then
+        next_cursor = which == 'a' and 'b0' or '0'
+    end
+    return {next_cursor, list}
+end
+
+register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
+    local state = integer(args[1], PENDING, DEAD)
+    local most = integer(args[3], 1, MAX_BATCH)
+    if not state or not most then
+        return invalid('state or count')
+    end
+    if state == PENDING then
+        return list_pending(keys, args[2], most)
+    elseif state == DELIVERED then
+        return list_delivered(keys, args[2], most)
+    end
+    return list_ended(keys, state, args[2], most)
+end)
+
+-- Entries that the first group was given and has not answered, and those that it
+-- was not given yet.
+local function in_flight(meta, stream)
+    local group = call('HGET', meta, group_field(stream))
+    if not group then
+        return 0, call('XLEN', stream)
+    end
+    local groups = try('XINFO', 'GROUPS', stream)
+    for _, fields in ipairs(groups) do
+        local info = {}
+        for i = 1, #fields, 2 do
+            info[fields[i]] = fields[i + 1]
+        end
+        if info.name == group then
+            return info.pending, tonumber(info.lag) or 0
+        end
+    end
+    return 0, call('XLEN', stream)
+end
+
+register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
+    local now = time()
+    local meta = keys[3]
+    local pending = call('ZCARD', keys[1])
+    local first = call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')
+    local out_flight, out_wait = in_flight(meta, keys[4])
+    local push_flight, push_wait = in_flight(meta, keys[5])
+    local stats = {
+        'now', now,
+        'pending', pending,
+        'due', call('ZCOUNT', keys[1], '-inf', now),
+        'next', first[2] and tonumber(first[2]) or 0,
+        'delivered', math.max(call('HLEN', keys[2]) - pending, 0),
+        'out_waiting', out_wait, 'out_in_flight', out_flight,
+        'push_waiting', push_wait, 'push_in_flight', push_flight,
+        'dead_letters', call('XLEN', keys[6]),
+        'cron', call('SCARD', keys[7]),
+    }
+    local names = {'gen', 'bytes', 'fired', 'success', 'fail', 'stopped',
+        'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt'}
+    local values = call('HMGET', meta, unpack(names))
+    for i, name in ipairs(names) do
+        stats[#stats + 1] = name
+        stats[#stats + 1] = tonumber(values[i]) or 0
+    end
+    return stats
+end)

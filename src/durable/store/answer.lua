@@ -1,0 +1,206 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- What a delivery comes to.
+
+local function add_dead(dead, id, now, body, reason, message)
+    call('XADD', dead, '*', 'i', id, 'b', pack('<d', now) .. body,
+        'r', reason, 'l', sub(message, 1, 1024))
+end
+
+-- What answers change, kept until all have been looked at.
+local function new_changes(keys, now)
+    return {
+        due = keys[1], body = keys[2], meta = keys[3], dead = keys[7],
+        now = now, gone = {}, ends = {}, counts = {bytes = 0},
+        ended = ended_key(keys[3], keys[5], keys[6], now),
+    }
+end
+
+local function add_count(c, name)
+    c.counts[name] = (c.counts[name] or 0) + 1
+end
+
+local function finish(c, id, body, state, name)
+    local n = #c.gone + 1
+    c.gone[n] = id
+    c.ends[2 * n - 1] = id
+    c.ends[2 * n] = end_record(state, body, c.now)
+    c.counts.bytes = c.counts.bytes - bytes_of(body)
+    c.counts[name] = (c.counts[name] or 0) + 1
+end
+
+local function apply(c)
+    if #c.gone > 0 then
+        call('HDEL', c.body, unpack(c.gone))
+        call('HSET', c.ended, unpack(c.ends))
+    end
+    count(c.meta, c.counts)
+end
+
+-- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error. What waits,
+-- "w<delay_us>", was not tried.
+local function parse_retry(verdict)
+    local delay, deliveries, message =
+        string.match(verdict, '^r(%d+) (%d+) ?(.*)$')
+    if not delay then
+        delay, deliveries, message = string.match(verdict, '^w(%d+)$'), '0', ''
+    end
+    delay = delay and integer(delay, 0, MOST)
+    deliveries = deliveries and integer(deliveries, 0, 65535)
+    if not delay or not deliveries then
+        return nil
+    end
+    return delay, deliveries, message
+end
+
+local function retry_at(c, id, body, due)
+    call('ZADD', c.due, due, id)
+    call('HSET', c.body, id, body)
+    arm(c.due, id, due)
+    add_count(c, 'retried')
+end
+
+-- The result, and the body that the timer has now; false if it has none.
+local function retry(c, id, body, verdict)
+    local delay, deliveries, message = parse_retry(verdict)
+    local attempt = attempt_of(body) + deliveries
+    if attempt > attempts_of(body) then
+        add_dead(c.dead, id, c.now, body, 'attempts', message)
+        finish(c, id, body, DEAD, 'dead')
+        return 2, false
+    end
+    local due = math.min(c.now + delay, MOST)
+    body = head(generation_of(body), due, attempt) .. sub(body, HEAD + 1)
+    retry_at(c, id, body, due)
+    return 1, body
+end
+
+-- The occurrence `identity` of a periodic timer, whose body is that of the next.
+local function retry_occurrence(c, id, body, identity, verdict)
+    local delay, deliveries, message = parse_retry(verdict)
+    local attempt = attempt_of(identity) + deliveries
+    if attempt > attempts_of(body) then
+        add_dead(c.dead, id, c.now, identity .. sub(body, HEAD + 1), 'attempts',
+            message)
+        add_count(c, 'dead')
+        return 2, body
+    end
+    local due = c.now + delay
+    local due_next = (unpack_struct('<d', body, 9))
+    local o = parse(body, HEAD + 1)
+    if not o or o.after or due >= due_next or not call('ZSCORE', c.due, id) then
+        add_count(c, 'superseded')
+        return 3, body
+    end
+    o.after = pack('<d', due_next)
+    body = head(generation_of(identity), due, attempt) ..
+        tail_of(o, sub(body, o.payload))
+    retry_at(c, id, body, due)
+    return 1, body
+end
+
+local function is_verdict(verdict)
+    local kind = byte(verdict)
+    return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
+end
+
+-- The arguments of lawn_answer as lists; nil and an error if they are wrong.
+local function parse_answers(args)
+    local n = (#args - 1) / 4
+    if n % 1 ~= 0 or n < 1 or n > MAX_BATCH then
+        return nil, invalid('number of arguments of lawn_answer')
+    end
+    local entries, ids = {}, {}
+    for i = 1, n do
+        local at = 4 * i - 2
+        entries[i], ids[i] = args[at], args[at + 1]
+        if #args[at + 2] ~= HEAD or not is_verdict(args[at + 3]) then
+            return nil, invalid('answer')
+        end
+    end
+    return entries, ids
+end
+
+-- One answer, whose entry is acknowledged: the result, and the body now.
+local function answer(c, id, body, identity, verdict)
+    local kind = byte(verdict)
+    if kind == 100 then
+        finish(c, id, body, SUCCESS, 'success')
+        return 1, false
+    elseif kind == 102 then
+        finish(c, id, body, FAIL, 'fail')
+        return 1, false
+    end
+    return retry(c, id, body, verdict)
+end
+
+local function answer_occurrence(c, id, body, identity, verdict)
+    local kind = byte(verdict)
+    if kind == 100 or kind == 102 then
+        add_count(c, kind == 100 and 'success' or 'fail')
+        return 1, body
+    end
+    return retry_occurrence(c, id, body, identity, verdict)
+end
+
+register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
+    function(keys, args)
+        local stream, group = keys[4], args[1]
+        local entries, ids = parse_answers(args)
+        if not entries then
+            return ids
+        end
+        local results = {}
+        if call('HGET', keys[3], group_field(stream)) ~= group then
+            call('XACK', stream, group, unpack(entries))
+            for i = 1, #ids do
+                results[i] = 0
+            end
+            return results
+        end
+        local now = time()
+        local bodies = call('HMGET', keys[2], unpack(ids))
+        call('ZCARD', keys[1])
+        call('XLEN', keys[7])
+        local c = new_changes(keys, now)
+        -- How many of a batch are acknowledged says nothing of one; but a timer
+        -- is answered once in any case, for its body then is gone or another.
+        -- Only an occurrence of a periodic timer leaves no such trace.
+        local acks = {}
+        for i = 1, #ids do
+            local body = bodies[i]
+            if not (body and body_is_whole(body) and is_periodic(body)) then
+                acks[#acks + 1] = entries[i]
+            end
+        end
+        if #acks > 0 then
+            call('XACK', stream, group, unpack(acks))
+        end
+        local changed = {}
+        for i = 1, #ids do
+            local id, identity = ids[i], args[4 * i]
+            local verdict = args[4 * i + 1]
+            local body = changed[id]
+            if body == nil then
+                body = bodies[i]
+            end
+            local result = 0
+            if body and body_is_whole(body) then
+                local same = sub(body, 1, HEAD) == identity
+                if not is_periodic(body) then
+                    if same then
+                        result, changed[id] =
+                            answer(c, id, body, identity, verdict)
+                    end
+                elseif try('XACK', stream, group, entries[i]) == 1 and
+                    not same then
+                    result, changed[id] =
+                        answer_occurrence(c, id, body, identity, verdict)
+                end
+            end
+            results[i] = result
+        end
+        apply(c)
+        trim(keys[3], stream, now)
+        return results
+    end)

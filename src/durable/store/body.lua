@@ -1,0 +1,182 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- Bodies of timers, how timers are put in place, and how ends are kept.
+
+-- The options of a body or a tail whose flags are at `at`; nil if they are cut
+-- short or make no sense. `payload` is where the payload begins.
+local function parse(text, at)
+    local flags = byte(text, at)
+    if not flags or flags >= 128 then
+        return nil
+    end
+    local o = {flags = flags}
+    local p = at + 1
+    local size = #text
+    local function take(n)
+        local from = p
+        p = p + n
+        return p <= size + 1 and sub(text, from, p - 1) or nil
+    end
+    local function take_text(format, n)
+        local length = take(n)
+        return length and take((unpack_struct(format, length)))
+    end
+    local function is_time(field, least)
+        local n = field and unpack_struct('<d', field)
+        return n and n >= least and n <= MOST and n % 1 == 0
+    end
+    if band(flags, TOKEN) ~= 0 then
+        o.token = take(8)
+        if not o.token then
+            return nil
+        end
+    end
+    if band(flags, RETRY) ~= 0 then
+        o.retry = take(10)
+        if not o.retry then
+            return nil
+        end
+    end
+    if band(flags, MISFIRE) ~= 0 then
+        o.misfire = take(5)
+        if not o.misfire or byte(o.misfire) > COALESCE then
+            return nil
+        end
+    end
+    if band(flags, EVERY) ~= 0 then
+        o.every = take(8)
+        if not is_time(o.every, 1000) or band(flags, CRON) ~= 0 then
+            return nil
+        end
+    end
+    if band(flags, THEN) ~= 0 then
+        o.after = take(8)
+        if not is_time(o.after, 1) or band(flags, EVERY + CRON) == 0 then
+            return nil
+        end
+    end
+    if band(flags, CRON) ~= 0 then
+        o.next = take(8)
+        local from = p
+        o.expression = take_text('B', 1)
+        o.zone = o.expression and take_text('B', 1)
+        if not is_time(o.next, 0) or not o.zone then
+            return nil
+        end
+        o.cron = sub(text, from, p - 1)
+    end
+    if band(flags, TARGET) ~= 0 then
+        local from = p
+        if not take_text('<H', 2) then
+            return nil
+        end
+        o.target = sub(text, from, p - 1)
+    end
+    o.payload = p
+    return o
+end
+
+-- A tail of the options `o` and a payload.
+local function tail_of(o, payload)
+    local flags = (o.token and TOKEN or 0) + (o.retry and RETRY or 0) +
+        (o.misfire and MISFIRE or 0) + (o.every and EVERY or 0) +
+        (o.after and THEN or 0) + (o.cron and CRON or 0) +
+        (o.target and TARGET or 0)
+    return char(flags) .. (o.token or '') .. (o.retry or '') ..
+        (o.misfire or '') .. (o.every or '') .. (o.after or '') ..
+        (o.cron and o.next .. o.cron or '') .. (o.target or '') .. payload
+end
+
+local function head(generation, due, attempt)
+    return pack('<ddH', generation, due, attempt)
+end
+
+-- Whether it can be taken for a body at all.
+local function body_is_whole(body)
+    return #body > HEAD
+end
+
+local function is_periodic(body)
+    return band(byte(body, HEAD + 1), EVERY + CRON) ~= 0
+end
+
+local function token_of(body)
+    return byte(body, HEAD + 1) % 2 == 1 and sub(body, HEAD + 2, HEAD + 9) or ''
+end
+
+local function generation_of(body)
+    return (unpack_struct('<d', body))
+end
+
+local function attempt_of(body)
+    return (unpack_struct('<H', body, 17))
+end
+
+local function attempts_of(body)
+    local flags = byte(body, HEAD + 1)
+    if band(flags, RETRY) ~= 0 then
+        local at = HEAD + 2 + (band(flags, TOKEN) ~= 0 and 8 or 0)
+        local n = #body >= at + 1 and unpack_struct('<H', body, at) or 0
+        if n > 0 then
+            return n
+        end
+    end
+    return MAX_ATTEMPTS
+end
+
+-- What a body counts for the bound on bytes: its payload and options.
+local function bytes_of(body)
+    return body and #body - HEAD - 1 or 0
+end
+
+-- The timer `id` is due; wakes the pumps if it is the first now.
+local function arm(due_key, id, due)
+    if call('ZRANGE', due_key, 0, 0)[1] == id then
+        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
+    end
+end
+
+-- How ends are kept: two tables, of which one is filled; when that is old or
+-- full, the other is dropped and filled. So a record stays for keep_us, unless
+-- there are more than keep_count of them, and dropping costs nothing.
+-- Returns the one to fill; call it before anything is written.
+local function ended_key(meta, ended0, ended1, now)
+    local m = call('HMGET', meta, 'cur', 'since', 'keep_us', 'keep_count')
+    local cur, other = ended0, ended1
+    if m[1] == '1' then
+        cur, other = ended1, ended0
+    end
+    local count = call('HLEN', cur)
+    if count == 0 then
+        call('HSET', meta, 'cur', m[1] or '0', 'since', now)
+    elseif count >= (tonumber(m[4]) or KEEP_COUNT) or
+        now - (tonumber(m[2]) or 0) > (tonumber(m[3]) or KEEP_US) then
+        call('UNLINK', other)
+        call('HSET', meta, 'cur', m[1] == '1' and '0' or '1', 'since', now)
+        return other
+    end
+    return cur
+end
+
+local function end_record(state, body, now)
+    return char(state) .. sub(body, 1, HEAD) .. pack('<d', now) ..
+        token_of(body)
+end
+
+-- How `id` ended, or nil.
+local function find_end(meta, ended0, ended1, id)
+    if call('HGET', meta, 'cur') == '1' then
+        ended0, ended1 = ended1, ended0
+    end
+    local record = call('HGET', ended0, id) or call('HGET', ended1, id)
+    return record and #record >= HEAD + 9 and record or nil
+end
+
+-- Adds to the counters of meta, given as name and number in turn.
+local function count(meta, counts)
+    for name, n in next, counts do
+        if n ~= 0 then
+            call('HINCRBY', meta, name, n)
+        end
+    end
+end

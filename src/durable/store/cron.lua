@@ -1,0 +1,86 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- Times of cron timers, which the pumps reckon.
+
+register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
+    local most = integer(args[1], 1, 500)
+    if not most then
+        return invalid('count')
+    end
+    local ids = call('SRANDMEMBER', keys[2], most)
+    local list = {}
+    for _, id in ipairs(ids) do
+        local body = call('HGET', keys[1], id)
+        local o = body and parse(body, HEAD + 1)
+        if o and o.cron and unpack_struct('<d', o.next) == 0 then
+            local generation, due = unpack_struct('<dd', body)
+            if o.after then
+                due = (unpack_struct('<d', o.after))
+            end
+            list[#list + 1] = {id, generation, due, o.expression, o.zone}
+        else -- stopped, started anew, or renewed
+            call('SREM', keys[2], id)
+        end
+    end
+    return list
+end)
+
+-- The time `due_next` for one timer, 0 if there is none any more: whether it was
+-- of use.
+local function renew(keys, id, generation, due_next)
+    local body = call('HGET', keys[2], id)
+    local o = body and parse(body, HEAD + 1)
+    if not o or not o.cron or generation_of(body) ~= generation or
+        unpack_struct('<d', o.next) ~= 0 then
+        return 0
+    end
+    local due = (unpack_struct('<d', body, 9))
+    local is_waiting = not call('ZSCORE', keys[1], id)
+    if due_next > 0 and due_next <= due then
+        return 0
+    end
+    local payload = sub(body, o.payload)
+    if is_waiting and due_next == 0 then
+        call('SREM', keys[4], id)
+        call('HDEL', keys[2], id)
+        count(keys[3], {bytes = -bytes_of(body)})
+        return 1
+    elseif is_waiting then
+        -- The time after it is wanted next, so it stays in the SET.
+        call('ZADD', keys[1], due_next, id)
+        call('HSET', keys[2], id,
+            head(generation, due_next, 1) .. tail_of(o, payload))
+        arm(keys[1], id, due_next)
+        return 1
+    elseif due_next == 0 and o.after then
+        return 0 -- first the retry, then the last occurrence
+    end
+    if due_next == 0 then
+        o.cron, o.next = nil, nil
+    else
+        o.next = pack('<d', due_next)
+    end
+    local tail = tail_of(o, payload)
+    call('SREM', keys[4], id)
+    call('HSET', keys[2], id, sub(body, 1, HEAD) .. tail)
+    count(keys[3], {bytes = #tail - 1 - bytes_of(body)})
+    return 1
+end
+
+register('lawn_renew', 4, 3, 3 * MAX_BATCH, {'allow-oom'}, function(keys, args)
+    if #args % 3 ~= 0 then
+        return invalid('number of arguments of lawn_renew')
+    end
+    call('SCARD', keys[4])
+    call('HEXISTS', keys[3], '')
+    local renewed = 0
+    for i = 1, #args, 3 do
+        local generation = integer(args[i + 1], 1, MOST)
+        local due_next = integer(args[i + 2], 0, MOST)
+        if not generation or not due_next then
+            return invalid('generation or time')
+        end
+        renewed = renewed + renew(keys, args[i], generation, due_next)
+    end
+    return renewed
+end)

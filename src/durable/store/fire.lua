@@ -1,0 +1,184 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- What is due goes to the streams; the next of what is periodic is started.
+
+-- The misfire policy, and from how late on an occurrence is not wanted.
+local function policy_of(o)
+    if not o.misfire then
+        return 0, 0
+    end
+    return byte(o.misfire), unpack_struct('<I', o.misfire, 2) * 1000
+end
+
+-- The occurrence of a periodic timer after the one that was due at `due`, and
+-- how many were missed between. 0 if it is not known yet; then, the time after
+-- which it is to be looked for.
+local function next_occurrence(o, due, now)
+    local policy, slack = policy_of(o)
+    local due_next
+    if o.after then
+        due_next = (unpack_struct('<d', o.after))
+    elseif o.cron then
+        due_next = (unpack_struct('<d', o.next))
+    else
+        due_next = due + unpack_struct('<d', o.every)
+    end
+    local least = due_next
+    if policy == COALESCE then
+        least = now + 1
+    elseif policy == SKIP then
+        least = now - slack
+    end
+    if due_next == 0 then
+        return 0, 0, due
+    elseif due_next >= least then
+        return due_next, 0
+    elseif o.cron then
+        return 0, 1, least - 1
+    end
+    local every = unpack_struct('<d', o.every)
+    local missed = math.ceil((least - due_next) / every)
+    return due_next + missed * every, missed
+end
+
+-- Starts the next occurrence of a periodic timer. One of cron whose time is not
+-- known is in no ZSET, but in the SET, and begins its search after its `due`.
+local function rearm(f, id, body, o)
+    local due, missed, after =
+        next_occurrence(o, (unpack_struct('<d', body, 9)), f.now)
+    f.missed = f.missed + missed
+    if o.cron and (due == 0 or not o.after) then
+        o.next = pack('<d', 0)
+        call('SADD', f.cron, id)
+    end
+    o.after = nil
+    f.gen = (f.gen or tonumber(call('HGET', f.meta, 'gen')) or 0) + 1
+    call('HSET', f.body, id, head(f.gen, due > 0 and due or after, 1) ..
+        tail_of(o, sub(body, o.payload)))
+    if due > 0 then
+        call('ZADD', f.due, due, id)
+    end
+end
+
+-- Fires a timer with options: an error, or nil.
+local function fire_one(f, id, body)
+    local o = parse(body, HEAD + 1)
+    if not o then
+        f.corrupt = f.corrupt + 1
+        return nil
+    end
+    local policy, slack = policy_of(o)
+    local late = f.now - unpack_struct('<d', body, 9)
+    local is_missed = policy == SKIP and late > slack and attempt_of(body) == 1
+    if not is_missed then
+        local added = try('XADD', o.target and f.push or f.out, '*', 'i', id,
+            'b', f.stamp .. body)
+        if added.err then
+            return added
+        end
+        f.fired = f.fired + 1
+    else
+        f.missed = f.missed + 1
+    end
+    if o.every or o.cron then
+        f.periodic[#f.periodic + 1] = {id, body, o}
+    elseif is_missed then
+        f.gone[#f.gone + 1] = id
+        f.ends[#f.ends + 1] = id
+        f.ends[#f.ends + 1] = end_record(FAIL, body, f.now)
+        f.bytes = f.bytes - bytes_of(body)
+    end
+    return nil
+end
+
+-- Fires ids[i] with bodies[i], in turn, until one fails: how many, and an error.
+local function fire_all(f, ids, bodies)
+    local out, stamp = f.out, f.stamp
+    for i = 1, #ids do
+        local body = bodies[i]
+        local flags = body and byte(body, HEAD + 1)
+        local failure
+        if flags and flags < MISFIRE then
+            local added = try('XADD', out, '*', 'i', ids[i], 'b', stamp .. body)
+            if added.err then
+                failure = added
+            else
+                f.fired = f.fired + 1
+            end
+        elseif flags then
+            failure = fire_one(f, ids[i], body)
+        else
+            f.corrupt = f.corrupt + 1
+        end
+        if failure then
+            return i - 1, failure
+        end
+    end
+    return #ids
+end
+
+-- The reply: [now, fired, more, cron timers, [due times]].
+local function upcoming(f, horizon, most, waiting)
+    local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
+    local times = {}
+    local limit = f.now + horizon
+    for i = 2, #list, 2 do
+        local due = tonumber(list[i])
+        if #times > 0 and due > limit then
+            break
+        end
+        if due ~= times[#times] then
+            times[#times + 1] = due
+        end
+    end
+    local more = times[1] and times[1] <= f.now and 1 or 0
+    return {f.now, f.fired, more, waiting, times}
+end
+
+register('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
+    local limit = integer(args[1], 1, 500)
+    local horizon = integer(args[2], 0, MOST)
+    local most = integer(args[3], 1, 64)
+    if not limit or not horizon or not most then
+        return invalid('limit, horizon or count')
+    end
+    local now = time()
+    local f = {
+        due = keys[1], body = keys[2], meta = keys[3], out = keys[4],
+        push = keys[5], cron = keys[8], now = now, stamp = pack('<d', now),
+        fired = 0, missed = 0, corrupt = 0, bytes = 0,
+        periodic = {}, gone = {}, ends = {},
+    }
+    local ids = call('ZRANGE', f.due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+    local waiting = call('SCARD', f.cron)
+    if #ids == 0 then
+        return upcoming(f, horizon, most, waiting)
+    end
+    local before = call('HGET', f.meta, 'gen')
+    local done, failure = fire_all(f, ids, call('HMGET', f.body, unpack(ids)))
+    if done > 0 then
+        call('ZREMRANGEBYRANK', f.due, 0, done - 1)
+        for _, p in ipairs(f.periodic) do
+            rearm(f, p[1], p[2], p[3])
+        end
+        if f.gen and f.gen ~= before then
+            call('HSET', f.meta, 'gen', f.gen)
+        end
+        if #f.gone > 0 then
+            call('HDEL', f.body, unpack(f.gone))
+            -- Without its record a missed timer is unknown, but not fired again.
+            local known, key = pcall(ended_key, f.meta, keys[6], keys[7], now)
+            if known then
+                call('HSET', key, unpack(f.ends))
+            end
+        end
+        count(f.meta, {fired = f.fired, missed = f.missed, corrupt = f.corrupt,
+            bytes = f.bytes})
+        trim(f.meta, f.out, now)
+        trim(f.meta, f.push, now)
+        waiting = call('SCARD', f.cron)
+    elseif failure then
+        return failure
+    end
+    return upcoming(f, horizon, most, waiting)
+end)

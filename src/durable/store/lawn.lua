@@ -1,0 +1,175 @@
+#!lua name=lawn
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- The store's half of the durable tier: each function is one atomic step on the
+-- keys of one shard. PROTOCOL, version 1
+--
+-- Keys of shard S of namespace N; all have the hash tag {N:S}:
+--
+--   {N:S}:due     ZSET    id -> when it is due, microseconds since 1970
+--   {N:S}:body    HASH    id -> body; a timer that is pending or delivered
+--   {N:S}:meta    HASH    generation counter, limits, groups, counters
+--   {N:S}:out     STREAM  what has fired for the namespace's consumers
+--   {N:S}:push    STREAM  what has fired for a target; lawnd's group reads it
+--   {N:S}:dead    STREAM  dead letters
+--   {N:S}:ended0, {N:S}:ended1
+--                 HASH    id -> how it ended; filled in turn, the older is dropped
+--   {N:S}:cron    SET     ids of cron timers whose time after next is not known
+--   {N:0}:config  HASH    what all clients must agree on
+--   {N:0}:pumps   ZSET    pump -> when it was last heard of
+--   {N:S}:wake    channel: a timer has become the first that is due; its time
+--
+-- A body, little-endian:
+--
+--   generation f64, due f64, attempt u16    the identity of a delivery, 18 bytes
+--   flags u8                                here the tail begins
+--   1:  token, 8 bytes
+--   2:  max_attempts u16, backoff_min_ms u32, backoff_max_ms u32
+--   4:  misfire u8 (0 fire, 1 skip, 2 coalesce), misfire_ms u32
+--   8:  every f64, microseconds
+--   16: then f64, the next occurrence while this one is tried again; not by start
+--   32: next f64 (the occurrence after this, or 0), cron u8 + text, zone u8 + text
+--   64: target u16 + text
+--   payload, the rest
+--
+-- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body; a
+-- dead letter has also `r` the reason and `l` the last error. An end: state u8,
+-- identity, the time of the end f64, and the token, if it has one.
+--
+-- States: 0 unknown, 1 pending, 2 delivered, 3 success, 4 fail, 5 stopped,
+-- 6 dead. Times are microseconds, integers; so are all numbers of replies.
+--
+-- FUNCTION, its keys: its arguments -> its reply
+--
+-- lawn_version: -> 1
+-- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us, keep_count
+--     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
+--     the first
+-- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count, of this shard
+--     -> 1; once per shard after lawn_open, and after a server came back empty
+-- lawn_start, due body meta ended0 ended1: id, when, tail
+--     -> [generation, due, repeated 0|1, now, state]
+--     when: "+D" from now, or "T". A cron timer has its `next` in the tail.
+--     The ended keys may be left out if the tail has no token.
+-- lawn_stop, due body meta ended0 ended1: id [, generation]
+--     -> [state, generation]; 5: it is stopped, by this call or before
+-- lawn_update, due body meta: id, generation, when or "" [, payload]
+--     -> [1, generation, due, now], or [0, generation now or 0, state]
+-- lawn_get, due body meta ended0 ended1: id
+--     -> [state, now, body or end or ""]
+-- lawn_fire, due body meta out push ended0 ended1 cron: limit (1..500),
+--     horizon_us, count (1..64)
+--     -> [now, fired, more 0|1, cron timers to renew, [due times]]: the first
+--     time, if there is one, and those after it until now + horizon; ascending,
+--     distinct, of the first `count` timers
+-- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
+--     entry, id, identity, verdict: "d" done | "f" + error |
+--     "r" + delay_us + " " + deliveries of the entry + " " + error |
+--     "w" + delay_us, which is no attempt
+--     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
+--     letter; 3 not tried again, as the next occurrence comes first
+-- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer, lease_us,
+--     count (1..500)
+--     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now this
+--     consumer's. Those that have no attempt left become dead letters.
+-- lawn_extend, STREAM: group, consumer, entry, ..  -> those that are still its own
+-- lawn_join, meta STREAM: group [, first]
+--     -> first group of the stream. On shard 0 without `first`; its reply is
+--     `first` for the others.
+-- lawn_cron, body cron: count (1..500)
+--     -> [[id, generation, after, expression, zone], ..]: for each, the first
+--     time of the expression after `after` is wanted by
+-- lawn_renew, due body meta cron: id, generation, next, ..   -> how many it took;
+--     next 0: the expression has no further time, the timer ends with the next
+-- lawn_replay, due body meta dead: entry
+--     -> [1, generation, due], or [0, 0, 0] if there is no such letter, or
+--     [0, generation, 0] if there is a timer of its id
+-- lawn_list, due body meta ended0 ended1: state (1..6), cursor ("0"), count
+--     -> [cursor ("0" then: that was all), [[id, state, generation, due or end, attempt], ..]]
+-- lawn_drain, meta: 0|1 -> 1; while it is 1, starts are refused with LAWN FULL
+-- lawn_stats, due body meta out push dead cron: -> [name, number, ..]
+-- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
+--
+-- Errors of their own begin with LAWN and a word: INVALID argument, FULL, SHARDS,
+-- VERSION. An error has changed nothing: what can fail, a key of a wrong type for
+-- one, is read before anything is written.
+
+-- A library has no globals while it is loaded, so these are set by its first call.
+local call, try, byte, char, sub, find, pack, unpack_struct, band, floor
+
+local function bind()
+    call, try = redis.call, redis.pcall
+    byte, char, sub, find = string.byte, string.char, string.sub, string.find
+    pack, unpack_struct = struct.pack, struct.unpack
+    band, floor = bit.band, math.floor
+end
+
+local VERSION = 1
+local MOST = 9e15        -- microseconds; an integer that a double holds
+local HEAD = 18          -- bytes of an identity
+local MAX_ID = 255
+local MAX_PAYLOAD = 65536
+local MAX_BATCH = 1000
+local MAX_ATTEMPTS = 10  -- where the timer says nothing
+local KEEP_US = 3600e6   -- where the namespace says nothing
+local KEEP_COUNT = 100000
+
+local PENDING, DELIVERED, SUCCESS, FAIL, STOPPED, DEAD = 1, 2, 3, 4, 5, 6
+local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET = 1, 2, 4, 8, 16, 32, 64
+local SKIP, COALESCE = 1, 2
+
+local function invalid(what)
+    return redis.error_reply('LAWN INVALID ' .. what)
+end
+
+local function time()
+    local t = call('TIME')
+    return t[1] * 1000000 + t[2]
+end
+
+-- An integer of [least, most], or nil.
+local function integer(text, least, most)
+    local n = tonumber(text)
+    if n and n >= least and n <= most and n % 1 == 0 then
+        return n
+    end
+    return nil
+end
+
+local function id_is_valid(id)
+    return #id >= 1 and #id <= MAX_ID and not find(id, '[%z\1-\32\127]')
+end
+
+-- The absolute time of "+D" and "T", or nil.
+local function due_of(when, now)
+    local n = integer(when, 0, MOST)
+    if n and byte(when) == 43 then
+        n = n + now
+        return n <= MOST and n or nil
+    end
+    return n
+end
+
+-- Registers a function that wants so many keys and arguments.
+local function register(name, keys_wanted, args_least, args_most, flags, run)
+    redis.register_function{
+        function_name = name,
+        flags = flags,
+        callback = function(keys, args)
+            if not call then
+                bind()
+            end
+            if #keys < keys_wanted then
+                return invalid(name .. ' wants ' .. keys_wanted .. ' keys')
+            end
+            if #args < args_least or #args > args_most then
+                return invalid('number of arguments of ' .. name)
+            end
+            return run(keys, args)
+        end,
+    }
+end
+
+register('lawn_version', 0, 0, 0, {'no-writes', 'allow-stale'}, function()
+    return VERSION
+end)

@@ -1,0 +1,92 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- Groups of the streams, and what is trimmed.
+
+local function group_field(stream)
+    return sub(stream, -5) == ':push' and 'group_push' or 'group_out'
+end
+
+local function is_before(a, b)
+    local a1, a2 = string.match(a, '^(%d+)-(%d+)$')
+    local b1, b2 = string.match(b, '^(%d+)-(%d+)$')
+    a1, a2, b1, b2 = tonumber(a1), tonumber(a2), tonumber(b1), tonumber(b2)
+    return a1 < b1 or (a1 == b1 and a2 < b2)
+end
+
+-- The least entry that `group` has not answered, or one before it. `info` is
+-- what XINFO GROUPS says of it.
+local function oldest_wanted(stream, info)
+    if info.pending > 0 then
+        return call('XPENDING', stream, info.name)[2]
+    end
+    return info['last-delivered-id']
+end
+
+-- What the first group has answered goes; while there are other groups, only
+-- what they have answered too, or what is beyond `keep_count`.
+local function trim_stream(meta, stream)
+    local m = call('HMGET', meta, group_field(stream), 'keep_count')
+    local length = call('XLEN', stream)
+    if not m[1] or length == 0 then
+        return
+    end
+    local first, least
+    for _, fields in ipairs(call('XINFO', 'GROUPS', stream)) do
+        local info = {}
+        for i = 1, #fields, 2 do
+            info[fields[i]] = fields[i + 1]
+        end
+        local oldest = oldest_wanted(stream, info)
+        if info.name == m[1] then
+            first = oldest
+        end
+        if not least or is_before(oldest, least) then
+            least = oldest
+        end
+    end
+    if not first then
+        return
+    end
+    local excess = length - (tonumber(m[2]) or KEEP_COUNT)
+    if excess > 0 and is_before(least, first) then
+        local old = call('XRANGE', stream, '-', '+', 'COUNT',
+            math.min(excess, MAX_BATCH))
+        least = old[#old][1]
+        if is_before(first, least) then
+            least = first
+        end
+    end
+    call('XTRIM', stream, 'MINID', '~', least, 'LIMIT', 0)
+end
+
+-- Trims once a second. The memory of when need not outlive the server. Should it
+-- fail, as the key may be of another type, then others will say so.
+local trimmed = {}
+local function trim(meta, stream, now)
+    local last = trimmed[stream]
+    if not last or now - last >= 1000000 or now < last then
+        trimmed[stream] = now
+        pcall(trim_stream, meta, stream)
+    end
+end
+
+register('lawn_join', 2, 1, 2, {'allow-oom'}, function(keys, args)
+    local group, first = args[1], args[2]
+    if not id_is_valid(group) or (first and not id_is_valid(first)) then
+        return invalid('group')
+    end
+    local field = group_field(keys[2])
+    local known = call('HGET', keys[1], field)
+    local made = try('XGROUP', 'CREATE', keys[2], group, '0', 'MKSTREAM')
+    if made.err and not find(made.err, '^%-?BUSYGROUP') then
+        return made
+    end
+    if first and first ~= known then
+        call('HSET', keys[1], field, first)
+        return first
+    end
+    if not known then
+        call('HSET', keys[1], field, group)
+    end
+    return known or group
+end)

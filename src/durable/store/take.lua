@@ -1,0 +1,96 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- Deliveries whose lease is over.
+
+-- The body in the fields of an entry, and the id; nil if it is no entry of ours.
+local function body_in(fields)
+    local id, text
+    for i = 1, #fields, 2 do
+        if fields[i] == 'i' then
+            id = fields[i + 1]
+        elseif fields[i] == 'b' then
+            text = fields[i + 1]
+        end
+    end
+    if id and text and #text > 8 + HEAD then
+        return sub(text, 9), id
+    end
+    return nil
+end
+
+-- An entry that was delivered too often, or cannot be read.
+local function bury(c, stream, group, entry, fields)
+    local body, id = body_in(fields)
+    if try('XACK', stream, group, entry) ~= 1 then
+        return
+    elseif not body then
+        add_count(c, 'corrupt')
+        call('XADD', c.dead, '*', unpack(fields))
+        return
+    end
+    local present = call('HGET', c.body, id)
+    if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) then
+        add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
+        finish(c, id, present, DEAD, 'dead')
+    elseif present and #present > HEAD and is_periodic(present) then
+        add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
+        add_count(c, 'dead')
+    end
+end
+
+register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
+    local stream, group, consumer = keys[4], args[1], args[2]
+    local lease = integer(args[3], 0, MOST)
+    local most = integer(args[4], 1, 500)
+    if not lease or not most or not id_is_valid(consumer) then
+        return invalid('consumer, lease or count')
+    end
+    lease = floor(lease / 1000)
+    local late = call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most)
+    if #late == 0 then
+        return {}
+    end
+    local ids, deliveries = {}, {}
+    for i, p in ipairs(late) do
+        ids[i] = p[1]
+        deliveries[p[1]] = p[4]
+    end
+    call('XLEN', keys[7])
+    call('HEXISTS', keys[2], '')
+    local is_first = call('HGET', keys[3], group_field(stream)) == group
+    local c = new_changes(keys, time())
+    local claimed = call('XCLAIM', stream, group, consumer, lease, unpack(ids))
+    local taken = {}
+    for _, e in ipairs(claimed) do
+        local entry, fields = e[1], e[2]
+        local before = deliveries[entry]
+        local body = body_in(fields)
+        if is_first and (not body or
+            attempt_of(body) + before > attempts_of(body)) then
+            bury(c, stream, group, entry, fields)
+        else
+            taken[#taken + 1] = {entry, before + 1, fields}
+        end
+    end
+    count(keys[3], {taken = #taken})
+    apply(c)
+    return taken
+end)
+
+register('lawn_extend', 1, 3, 2 + MAX_BATCH, {'allow-oom'}, function(keys, args)
+    local stream, group, consumer = keys[1], args[1], args[2]
+    local own = {}
+    for i = 3, #args do
+        local p = try('XPENDING', stream, group, args[i], args[i], 1, consumer)
+        if p.err then
+            return p
+        end
+        if #p == 1 and p[1][1] == args[i] then
+            own[#own + 1] = args[i]
+        end
+    end
+    if #own > 0 then
+        call('XCLAIM', stream, group, consumer, 0, unpack(own), 'JUSTID')
+    end
+    return own
+end)

@@ -1,0 +1,248 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The functions of the store on a server of the test's own, for one shard. A
+// reply that cannot be decoded fails the test.
+
+#ifndef LAWN_TEST_DURABLE_STORE_FIXTURE_H
+#define LAWN_TEST_DURABLE_STORE_FIXTURE_H
+
+#include "redis_server.h"
+#include "reply_tree.h"
+
+#include "durable/codec.h"
+#include "durable/script.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+
+namespace lawn_test
+{
+
+using namespace lawn::durable;
+
+constexpr int pending = 1;
+constexpr int delivered = 2;
+constexpr int success = 3;
+constexpr int fail = 4;
+constexpr int stopped = 5;
+constexpr int dead = 6;
+
+constexpr const char *group = "group";
+constexpr const char *consumer = "consumer";
+
+// What was read from a stream; owns its texts.
+struct Delivery {
+    std::string entry;
+    std::string id;
+    std::string identity;
+    std::string payload;
+    std::string target;
+    std::string reason;
+    std::string error;
+    uint64_t generation = 0;
+    int64_t due_us = 0;
+    int64_t fired_us = 0;
+    unsigned attempt = 0;
+    unsigned deliveries = 0;
+};
+
+class Store : public testing::Test
+{
+public:
+    explicit Store(Words options = {}, Words environment = {})
+        : server(std::move(options), std::move(environment))
+    {
+        load();
+    }
+
+    void load()
+    {
+        const Reply loaded = server.command(
+            {"FUNCTION", "LOAD", "REPLACE", lawn::durable::script});
+        ASSERT_EQ(loaded.string, "lawn") << to_string(loaded);
+    }
+
+    // Calls a function. `keys` are the names of keys of the shard.
+    Reply call(const std::string &function, const std::string &keys,
+               const Words &args)
+    {
+        Words names;
+        std::istringstream stream(keys);
+        for (std::string name; stream >> name;) {
+            names.push_back(key(name));
+        }
+        Words words = {"FCALL", function, std::to_string(names.size())};
+        words.insert(words.end(), names.begin(), names.end());
+        words.insert(words.end(), args.begin(), args.end());
+        return server.command(words);
+    }
+
+    static std::string key(const std::string &name)
+    {
+        return "{test:0}:" + name;
+    }
+
+    template <class Decoded> Decoded decoded(const Reply &reply)
+    {
+        Decoded all = {};
+        const Tree tree(reply);
+        EXPECT_TRUE(decode(tree.get(), &all)) << to_string(reply);
+        return all;
+    }
+
+    static Words start_args(const std::string &id, const std::string &when,
+                            const std::string &payload = "",
+                            const Options &options = {})
+    {
+        return {id, when, encode_tail(options, payload)};
+    }
+
+    Started start(const std::string &id, const std::string &when,
+                  const std::string &payload = "", const Options &options = {})
+    {
+        return decoded<Started>(call("lawn_start",
+                                     "due body meta ended0 ended1",
+                                     start_args(id, when, payload, options)));
+    }
+
+    Stopped stop(const std::string &id)
+    {
+        return decoded<Stopped>(
+            call("lawn_stop", "due body meta ended0 ended1", {id}));
+    }
+
+    Reply get_reply(const std::string &id)
+    {
+        return call("lawn_get", "due body meta ended0 ended1", {id});
+    }
+
+    int state(const std::string &id)
+    {
+        return decoded<Got>(get_reply(id)).state;
+    }
+
+    Reply fire_reply(unsigned limit = 500, int64_t horizon_us = 0,
+                     unsigned count = 64)
+    {
+        return call("lawn_fire", "due body meta out push ended0 ended1 cron",
+                    {std::to_string(limit), std::to_string(horizon_us),
+                     std::to_string(count)});
+    }
+
+    Fired fire(unsigned limit = 500, int64_t horizon_us = 0,
+               unsigned count = 64)
+    {
+        return decoded<Fired>(fire_reply(limit, horizon_us, count));
+    }
+
+    void join(const std::string &name = group,
+              const std::string &stream = "out")
+    {
+        const Reply first = call("lawn_join", "meta " + stream, {name});
+        ASSERT_EQ(first.type, Reply::text) << to_string(first);
+    }
+
+    // All entries that the group was not given yet.
+    std::vector<Delivery> read(const std::string &name = group,
+                               const std::string &stream = "out")
+    {
+        const Reply reply =
+            server.command({"XREADGROUP", "GROUP", name, consumer, "STREAMS",
+                            key(stream), ">"});
+        EXPECT_FALSE(reply.is_error()) << to_string(reply);
+        return reply.size() ? deliveries_in(reply[0][1])
+                            : std::vector<Delivery>();
+    }
+
+    // All that is in a stream.
+    std::vector<Delivery> entries(const std::string &stream)
+    {
+        return deliveries_in(server.command({"XRANGE", key(stream), "-", "+"}));
+    }
+
+    Reply take_reply(int64_t lease_us, const std::string &name = group)
+    {
+        return call("lawn_take", "due body meta out ended0 ended1 dead",
+                    {name, "other", std::to_string(lease_us), "100"});
+    }
+
+    std::vector<Delivery> take(int64_t lease_us,
+                               const std::string &name = group)
+    {
+        return deliveries_in(take_reply(lease_us, name));
+    }
+
+    static std::vector<Delivery> deliveries_in(const Reply &reply)
+    {
+        EXPECT_EQ(reply.type, Reply::list) << to_string(reply);
+        std::vector<Delivery> all;
+        for (const Reply &element : reply.elements) {
+            const Tree tree(element);
+            Entry e;
+            EXPECT_TRUE(decode_entry(tree.get(), &e)) << to_string(element);
+            all.push_back(
+                {std::string(e.entry), std::string(e.id),
+                 std::string(e.body.identity), std::string(e.body.payload),
+                 std::string(e.body.options.target), std::string(e.reason),
+                 std::string(e.error), e.body.generation, e.body.due_us,
+                 e.fired_us, e.body.attempt, e.deliveries});
+        }
+        return all;
+    }
+
+    Reply answer_reply(const std::vector<std::pair<Delivery, std::string>> &all,
+                       const std::string &name = group,
+                       const std::string &stream = "out")
+    {
+        Words args = {name};
+        for (const auto &one : all) {
+            args.insert(args.end(), {one.first.entry, one.first.id,
+                                     one.first.identity, one.second});
+        }
+        return call("lawn_answer",
+                    "due body meta " + stream + " ended0 ended1 dead", args);
+    }
+
+    Answered answer(const Delivery &delivery, const std::string &verdict,
+                    const std::string &name = group,
+                    const std::string &stream = "out")
+    {
+        return decoded<std::vector<Answered>>(
+                   answer_reply({{delivery, verdict}}, name, stream))
+            .at(0);
+    }
+
+    std::map<std::string, int64_t> stats()
+    {
+        std::map<std::string, int64_t> all;
+        const Reply reply =
+            call("lawn_stats", "due body meta out push dead cron", {});
+        EXPECT_EQ(reply.type, Reply::list) << to_string(reply);
+        for (size_t i = 0; i + 1 < reply.size(); i += 2) {
+            all[reply[i].string] = reply[i + 1].integer;
+        }
+        return all;
+    }
+
+    // The server's clock, as TIME tells it.
+    int64_t now()
+    {
+        const Reply time = server.command({"TIME"});
+        return std::stoll(time[0].string) * 1000000 +
+               std::stoll(time[1].string);
+    }
+
+    std::string ago(int64_t us)
+    {
+        return std::to_string(now() - us);
+    }
+
+    RedisServer server;
+};
+
+} // namespace lawn_test
+
+#endif
