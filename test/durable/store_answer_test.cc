@@ -1,1 +1,388 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Answers, leases, dead letters and lists.
+
+#include "store_fixture.h"
+
+#include <unistd.h>
+
+#include <set>
+
+namespace
+{
+
+using namespace lawn_test;
+
+constexpr int64_t hour = 3600000000;
+
+class DurableAnswer : public Store
+{
+public:
+    DurableAnswer()
+    {
+        join();
+    }
+
+    Delivery deliver(const std::string &id, const Options &options = {},
+                     const std::string &payload = "payload")
+    {
+        start(id, ago(1), payload, options);
+        EXPECT_EQ(fire().fired, 1U);
+        return read().at(0);
+    }
+
+    long long unanswered()
+    {
+        return server.command({"XPENDING", key("out"), group})[0].integer;
+    }
+
+    static Options attempts(unsigned most)
+    {
+        Options options;
+        options.max_attempts = static_cast<uint16_t>(most);
+        return options;
+    }
+
+    std::set<std::string> list(int state, unsigned count = 1000)
+    {
+        std::set<std::string> ids;
+        std::string cursor = "0";
+        do {
+            const Reply reply =
+                call("lawn_list", "due body meta ended0 ended1",
+                     {std::to_string(state), cursor, std::to_string(count)});
+            const Tree tree(reply);
+            Listed listed;
+            EXPECT_TRUE(decode(tree.get(), &listed)) << to_string(reply);
+            for (const Listed::Timer &t : listed.timers) {
+                EXPECT_EQ(t.state, state);
+                ids.insert(std::string(t.id));
+            }
+            cursor = listed.cursor;
+        } while (cursor != "0" && !cursor.empty());
+        return ids;
+    }
+};
+
+TEST_F(DurableAnswer, DoneAndFailEndATimer)
+{
+    const Delivery a = deliver("a");
+    const Delivery b = deliver("b");
+    const std::vector<Answered> results =
+        decoded<std::vector<Answered>>(answer_reply(
+            {{a, done_verdict()}, {b, reject_verdict("why")}, {a, "d"}}));
+    EXPECT_EQ(results, (std::vector<Answered>{Answered::taken, Answered::taken,
+                                              Answered::too_late}));
+    EXPECT_EQ(state("a"), success);
+    EXPECT_EQ(state("b"), fail);
+    EXPECT_EQ(unanswered(), 0);
+    EXPECT_EQ(stats()["success"], 1);
+    EXPECT_EQ(stats()["fail"], 1);
+    EXPECT_EQ(stats()["bytes"], 0);
+    EXPECT_EQ(stats()["delivered"], 0);
+    const Got got = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(got.end.generation, a.generation);
+    EXPECT_EQ(got.end.due_us, a.due_us);
+    EXPECT_GE(got.end.ended_us, a.fired_us);
+    EXPECT_EQ(got.end.attempt, 1U);
+}
+
+TEST_F(DurableAnswer, ARetryIsTheSameTimerLater)
+{
+    const Delivery first = deliver("a");
+    const int64_t before = now();
+    EXPECT_EQ(answer(first, retry_verdict(1000, 1, "busy")), Answered::taken);
+    EXPECT_EQ(answer(first, done_verdict()), Answered::too_late);
+    EXPECT_EQ(state("a"), pending);
+    while (fire().fired == 0) {
+    }
+    const Delivery second = read().at(0);
+    EXPECT_EQ(second.generation, first.generation);
+    EXPECT_EQ(second.payload, "payload");
+    EXPECT_EQ(second.attempt, 2U);
+    EXPECT_GE(second.due_us, before + 1000);
+    EXPECT_GE(second.fired_us, second.due_us);
+    EXPECT_EQ(answer(second, done_verdict()), Answered::taken);
+    EXPECT_EQ(stats()["retried"], 1);
+}
+
+TEST_F(DurableAnswer, WhatIsDeferredIsNoAttempt)
+{
+    Delivery d = deliver("a", attempts(1));
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(answer(d, defer_verdict(0)), Answered::taken);
+        while (fire().fired == 0) {
+        }
+        d = read().at(0);
+        EXPECT_EQ(d.attempt, 1U);
+    }
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "")), Answered::dead);
+}
+
+TEST_F(DurableAnswer, AfterTheLastAttemptThereIsADeadLetter)
+{
+    Delivery d = deliver("a", attempts(2));
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "first")), Answered::taken);
+    while (fire().fired == 0) {
+    }
+    d = read().at(0);
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "second")), Answered::dead);
+    EXPECT_EQ(state("a"), dead);
+    EXPECT_EQ(stop("a").state, dead);
+    const std::vector<Delivery> letters = entries("dead");
+    ASSERT_EQ(letters.size(), 1U);
+    EXPECT_EQ(letters[0].id, "a");
+    EXPECT_EQ(letters[0].payload, "payload");
+    EXPECT_EQ(letters[0].attempt, 2U);
+    EXPECT_EQ(letters[0].reason, "attempts");
+    EXPECT_EQ(letters[0].error, "second");
+    EXPECT_EQ(stats()["dead"], 1);
+    EXPECT_EQ(stats()["dead_letters"], 1);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
+TEST_F(DurableAnswer, ADeadLetterIsReplayed)
+{
+    Delivery d = deliver("a", attempts(1));
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "")), Answered::dead);
+    const std::string entry = entries("dead").at(0).entry;
+    const std::string keys = "due body meta dead";
+    const Replayed replayed =
+        decoded<Replayed>(call("lawn_replay", keys, {entry}));
+    EXPECT_TRUE(replayed.replayed);
+    EXPECT_GT(replayed.generation, d.generation);
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_TRUE(entries("dead").empty());
+    EXPECT_FALSE(
+        decoded<Replayed>(call("lawn_replay", keys, {entry})).replayed);
+    EXPECT_EQ(fire().fired, 1U);
+    d = read().at(0);
+    EXPECT_EQ(d.attempt, 1U);
+    EXPECT_EQ(d.payload, "payload");
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "")), Answered::dead);
+    start("a", "+1000000");
+    const Replayed refused = decoded<Replayed>(
+        call("lawn_replay", keys, {entries("dead").at(0).entry}));
+    EXPECT_FALSE(refused.replayed);
+    EXPECT_GT(refused.generation, d.generation);
+    EXPECT_EQ(entries("dead").size(), 1U);
+}
+
+TEST_F(DurableAnswer, OtherGroupsOnlyRead)
+{
+    join("reader");
+    start("a", ago(1));
+    fire();
+    const Delivery theirs = read("reader").at(0);
+    EXPECT_EQ(answer(theirs, done_verdict(), "reader"), Answered::too_late);
+    EXPECT_EQ(server.command({"XPENDING", key("out"), "reader"})[0].integer, 0);
+    EXPECT_EQ(state("a"), delivered);
+    EXPECT_EQ(answer(read().at(0), done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+}
+
+TEST_F(DurableAnswer, TheFirstGroupStaysTheFirst)
+{
+    EXPECT_EQ(call("lawn_join", "meta out", {"reader"}).string, group);
+    EXPECT_EQ(call("lawn_join", "meta out", {group}).string, group);
+    EXPECT_EQ(call("lawn_join", "meta out", {"third", "reader"}).string,
+              "reader");
+    EXPECT_EQ(call("lawn_join", "meta push", {"lawnd"}).string, "lawnd");
+}
+
+TEST_F(DurableAnswer, WhatNobodyAnswersGoesToAnother)
+{
+    const Delivery d = deliver("a");
+    EXPECT_TRUE(take(hour).empty());
+    const std::vector<Delivery> taken = take(0);
+    ASSERT_EQ(taken.size(), 1U);
+    EXPECT_EQ(taken[0].entry, d.entry);
+    EXPECT_EQ(taken[0].identity, d.identity);
+    EXPECT_EQ(taken[0].deliveries, 2U);
+    EXPECT_EQ(stats()["taken"], 1);
+    EXPECT_EQ(answer(taken[0], done_verdict()), Answered::taken);
+    EXPECT_EQ(answer(d, done_verdict()), Answered::too_late);
+    EXPECT_TRUE(take(0).empty());
+}
+
+TEST_F(DurableAnswer, WhatWasTakenTooOftenIsDead)
+{
+    deliver("a", attempts(3));
+    EXPECT_EQ(take(0).at(0).deliveries, 2U);
+    EXPECT_EQ(take(0).at(0).deliveries, 3U);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(state("a"), dead);
+    EXPECT_EQ(unanswered(), 0);
+    EXPECT_EQ(entries("dead").at(0).reason, "lease");
+    EXPECT_EQ(stats()["bytes"], 0);
+    // For another group nothing is ever dead.
+    join("reader");
+    read("reader");
+    for (unsigned i = 0; i < 12; ++i) {
+        EXPECT_EQ(take(0, "reader").size(), 1U);
+    }
+}
+
+TEST_F(DurableAnswer, ARetryCountsWhatWasTaken)
+{
+    deliver("a", attempts(3));
+    const Delivery taken = take(0).at(0);
+    EXPECT_EQ(answer(taken, retry_verdict(0, taken.deliveries, "")),
+              Answered::taken);
+    while (fire().fired == 0) {
+    }
+    const Delivery last = read().at(0);
+    EXPECT_EQ(last.attempt, 3U);
+    EXPECT_EQ(answer(last, retry_verdict(0, 1, "")), Answered::dead);
+}
+
+TEST_F(DurableAnswer, AnOldDeliveryThatNobodyAnswersChangesNothing)
+{
+    Options options = attempts(1);
+    deliver("a", options);
+    start("a", "+1000000000");
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(unanswered(), 0);
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_TRUE(entries("dead").empty());
+}
+
+TEST_F(DurableAnswer, ALeaseIsExtendedByItsOwner)
+{
+    const Delivery d = deliver("a");
+    const auto extend = [&](const char *name) {
+        return call("lawn_extend", "out", {group, name, d.entry}).size();
+    };
+    EXPECT_EQ(extend(consumer), 1U);
+    EXPECT_EQ(extend("stranger"), 0U);
+    EXPECT_TRUE(take(hour).empty());
+    EXPECT_EQ(take(0).at(0).deliveries, 2U);
+    EXPECT_EQ(extend(consumer), 0U);
+    EXPECT_EQ(extend("other"), 1U);
+    EXPECT_EQ(take(0).at(0).deliveries, 3U);
+}
+
+TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
+{
+    Options options;
+    options.every_us = hour;
+    const Delivery first = deliver("a", options);
+    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
+    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::too_late);
+    while (fire().fired == 0) {
+    }
+    const Delivery second = read().at(0);
+    EXPECT_EQ(second.generation, first.generation);
+    EXPECT_EQ(second.attempt, 2U);
+    const Got next = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(next.state, pending);
+    EXPECT_EQ(next.body.attempt, 1U);
+    EXPECT_EQ(next.body.due_us, first.due_us + hour);
+    EXPECT_GT(next.body.generation, first.generation);
+    EXPECT_EQ(answer(second, retry_verdict(2 * hour, 1, "")),
+              Answered::superseded);
+    EXPECT_EQ(stats()["superseded"], 1);
+    EXPECT_EQ(decoded<Got>(get_reply("a")).body.due_us, first.due_us + hour);
+    EXPECT_EQ(stop("a").state, stopped);
+}
+
+TEST_F(DurableAnswer, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
+{
+    Options options = attempts(1);
+    options.every_us = hour;
+    const Delivery d = deliver("a", options);
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "why")), Answered::dead);
+    EXPECT_EQ(state("a"), pending);
+    const Delivery letter = entries("dead").at(0);
+    EXPECT_EQ(letter.generation, d.generation);
+    EXPECT_EQ(letter.error, "why");
+    EXPECT_EQ(letter.payload, "payload");
+    // It is replayed as a timer that fires once, when the other is no more.
+    EXPECT_FALSE(decoded<Replayed>(
+                     call("lawn_replay", "due body meta dead", {letter.entry}))
+                     .replayed);
+    stop("a");
+    EXPECT_TRUE(decoded<Replayed>(
+                    call("lawn_replay", "due body meta dead", {letter.entry}))
+                    .replayed);
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(state("a"), delivered);
+}
+
+TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
+{
+    call("lawn_prepare", "meta", {"0", "0", "3600000000", "10"});
+    for (int i = 0; i < 35; ++i) {
+        start(std::to_string(i), "+1000000");
+        EXPECT_EQ(stop(std::to_string(i)).state, stopped);
+    }
+    for (int i = 25; i < 35; ++i) {
+        EXPECT_EQ(state(std::to_string(i)), stopped) << i;
+    }
+    EXPECT_EQ(state("0"), 0);
+    EXPECT_LE(list(stopped).size(), 20U);
+}
+
+TEST_F(DurableAnswer, EndsAreKeptForTheirTime)
+{
+    call("lawn_prepare", "meta", {"0", "0", "1000000", "1000"});
+    start("a", "+1000000");
+    stop("a");
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(state("a"), stopped);
+        usleep(1100000); // the time for which they are kept
+        start("b", "+1000000");
+        stop("b");
+    }
+    EXPECT_EQ(state("a"), 0);
+    EXPECT_EQ(state("b"), stopped);
+}
+
+TEST_F(DurableAnswer, TimersAreListedByState)
+{
+    std::set<std::string> wanted;
+    for (int i = 0; i < 700; ++i) {
+        wanted.insert(std::to_string(i));
+        start(std::to_string(i), "+3600000000");
+    }
+    EXPECT_EQ(list(pending, 50), wanted);
+    deliver("delivered");
+    answer(deliver("success"), done_verdict());
+    answer(deliver("again"), done_verdict());
+    answer(deliver("fail"), reject_verdict(""));
+    start("again", "+3600000000");
+    wanted.insert("again");
+    EXPECT_EQ(list(pending, 50), wanted);
+    EXPECT_EQ(list(delivered, 50), std::set<std::string>{"delivered"});
+    EXPECT_EQ(list(success), std::set<std::string>{"success"});
+    EXPECT_EQ(list(fail), std::set<std::string>{"fail"});
+    EXPECT_TRUE(list(dead).empty());
+    for (const std::string &id : wanted) {
+        stop(id);
+    }
+    EXPECT_EQ(list(stopped, 20), wanted);
+}
+
+TEST_F(DurableAnswer, CountsAreRight)
+{
+    start("a", "+3600000000", "12345");
+    start("b", ago(1));
+    start("c", ago(1));
+    std::map<std::string, int64_t> s = stats();
+    EXPECT_EQ(s["pending"], 3);
+    EXPECT_EQ(s["due"], 2);
+    EXPECT_EQ(s["bytes"], 5);
+    EXPECT_EQ(s["gen"], 3);
+    EXPECT_LT(s["next"], s["now"]);
+    fire();
+    EXPECT_EQ(stats()["out_waiting"], 2);
+    read();
+    s = stats();
+    EXPECT_EQ(s["out_waiting"], 0);
+    EXPECT_EQ(s["out_in_flight"], 2);
+    EXPECT_EQ(s["delivered"], 2);
+    EXPECT_EQ(s["due"], 0);
+    EXPECT_GT(s["next"], s["now"]);
+}
+
+} // namespace

@@ -1,1 +1,426 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What is due fires, once and not early; periodic timers, cron and misfires.
+
+#include "store_fixture.h"
+
+#include <unistd.h>
+
+#include <set>
+
+namespace
+{
+
+using namespace lawn_test;
+
+constexpr int64_t second = 1000000;
+constexpr int64_t hour = 3600 * second;
+
+class DurableFire : public Store
+{
+public:
+    DurableFire()
+    {
+        join();
+        join("lawnd", "push");
+    }
+
+    static Options every(int64_t us, int misfire = 0, unsigned misfire_ms = 0)
+    {
+        Options options;
+        options.every_us = us;
+        options.misfire = static_cast<uint8_t>(misfire);
+        options.misfire_ms = misfire_ms;
+        return options;
+    }
+
+    static Options cron(int64_t next_us, int misfire = 0)
+    {
+        Options options;
+        options.cron = "0 * * * *";
+        options.zone = "Europe/Berlin";
+        options.next_us = next_us;
+        options.misfire = static_cast<uint8_t>(misfire);
+        return options;
+    }
+
+    std::vector<Reply> cron_timers()
+    {
+        return call("lawn_cron", "body cron", {"100"}).elements;
+    }
+
+    long long renew(const std::string &id, long long generation, int64_t next)
+    {
+        return call("lawn_renew", "due body meta cron",
+                    {id, std::to_string(generation), std::to_string(next)})
+            .integer;
+    }
+
+    int64_t due(const std::string &id)
+    {
+        const Reply score = server.command({"ZSCORE", key("due"), id});
+        return score.type == Reply::text ? std::stoll(score.string) : 0;
+    }
+};
+
+TEST_F(DurableFire, WhatIsDueAndNothingElse)
+{
+    const Started a = start("a", ago(1), "payload");
+    start("b", "+3600000000");
+    const Fired fired = fire();
+    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_FALSE(fired.more);
+    EXPECT_EQ(state("a"), delivered);
+    EXPECT_EQ(state("b"), pending);
+    const std::vector<Delivery> all = read();
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].id, "a");
+    EXPECT_EQ(all[0].payload, "payload");
+    EXPECT_EQ(all[0].generation, a.generation);
+    EXPECT_EQ(all[0].due_us, a.due_us);
+    EXPECT_EQ(all[0].fired_us, fired.now_us);
+    EXPECT_EQ(all[0].attempt, 1U);
+    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_TRUE(read().empty());
+    EXPECT_EQ(stats()["fired"], 1);
+}
+
+TEST_F(DurableFire, NeverEarlyAndEachOnce)
+{
+    constexpr unsigned timers = 3000;
+    for (unsigned i = 0; i < timers; ++i) {
+        start(std::to_string(i), "+" + std::to_string(i % 97 * 1000));
+    }
+    std::set<std::string> seen;
+    unsigned fired = 0;
+    while (fired < timers) {
+        fired += fire(7).fired;
+        for (const Delivery &d : read()) {
+            EXPECT_GE(d.fired_us, d.due_us);
+            EXPECT_TRUE(seen.insert(d.id).second) << d.id;
+        }
+    }
+    EXPECT_EQ(seen.size(), timers);
+    EXPECT_EQ(fire().fired, 0U);
+}
+
+TEST_F(DurableFire, NoMoreThanTheLimit)
+{
+    for (const char *id : {"a", "b", "c"}) {
+        start(id, ago(second));
+    }
+    const Fired first = fire(2);
+    EXPECT_EQ(first.fired, 2U);
+    EXPECT_TRUE(first.more);
+    const Fired rest = fire(2);
+    EXPECT_EQ(rest.fired, 1U);
+    EXPECT_FALSE(rest.more);
+    EXPECT_TRUE(rest.due_us.empty());
+}
+
+TEST_F(DurableFire, TellsWhatComesNext)
+{
+    const int64_t base = now() + hour;
+    for (const int64_t after : {5, 1, 1, 3, 1000, 2}) {
+        start("id" + std::to_string(after) + std::to_string(now()),
+              std::to_string(base + after));
+    }
+    EXPECT_EQ(fire().due_us, (std::vector<int64_t>{base + 1}));
+    EXPECT_EQ(fire(500, 2 * hour).due_us,
+              (std::vector<int64_t>{base + 1, base + 2, base + 3, base + 5,
+                                    base + 1000}));
+    EXPECT_EQ(fire(500, 2 * hour, 3).due_us,
+              (std::vector<int64_t>{base + 1, base + 2}));
+    EXPECT_EQ(fire(500, base + 5 - now() - second).due_us.size(), 1U);
+}
+
+TEST_F(DurableFire, ATargetHasAStreamOfItsOwn)
+{
+    Options options;
+    options.target = "http://localhost/";
+    start("a", ago(1), "x", options);
+    start("b", ago(1));
+    EXPECT_EQ(fire().fired, 2U);
+    EXPECT_EQ(read().at(0).id, "b");
+    const Delivery pushed = read("lawnd", "push").at(0);
+    EXPECT_EQ(pushed.id, "a");
+    EXPECT_EQ(pushed.target, "http://localhost/");
+    EXPECT_EQ(pushed.payload, "x");
+    EXPECT_EQ(answer(pushed, done_verdict(), "lawnd", "push"), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+}
+
+TEST_F(DurableFire, APeriodicTimerIsStartedAgainAtOnce)
+{
+    const Started s = start("a", ago(second / 2), "x", every(hour));
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_EQ(due("a"), s.due_us + hour);
+    const Delivery first = read().at(0);
+    EXPECT_EQ(first.generation, 1U);
+    const Reply reply = get_reply("a");
+    const Tree tree(reply);
+    Got got;
+    ASSERT_TRUE(decode(tree.get(), &got));
+    EXPECT_EQ(got.body.generation, 2U);
+    EXPECT_EQ(got.body.payload, "x");
+    EXPECT_EQ(answer(first, done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_EQ(stats()["success"], 1);
+    EXPECT_EQ(stop("a").state, stopped);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
+TEST_F(DurableFire, AllThatWasMissedFires)
+{
+    const Started s = start("a", ago(10 * second), "", every(second));
+    unsigned fired = 0;
+    Fired last;
+    do {
+        last = fire();
+        fired += last.fired;
+    } while (last.more);
+    EXPECT_GE(fired, 11U);
+    int64_t wanted = s.due_us;
+    for (const Delivery &d : read()) {
+        EXPECT_EQ(d.due_us, wanted);
+        wanted += second;
+    }
+    EXPECT_EQ(due("a"), wanted);
+}
+
+TEST_F(DurableFire, OneForAllThatWasMissed)
+{
+    const Started s = start("a", ago(10 * hour + second), "", every(hour, 2));
+    const Fired fired = fire();
+    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_FALSE(fired.more);
+    EXPECT_EQ(due("a"), s.due_us + 11 * hour);
+    EXPECT_EQ(stats()["missed"], 10);
+}
+
+TEST_F(DurableFire, WhatIsTooLateIsSkipped)
+{
+    // The first two are later than the two and a half hours allowed.
+    const Started s =
+        start("a", ago(4 * hour), "", every(hour, 1, 2 * 3600000 + 1800000));
+    Fired last;
+    unsigned fired = 0;
+    do {
+        last = fire();
+        fired += last.fired;
+    } while (last.more);
+    EXPECT_EQ(fired, 3U);
+    EXPECT_EQ(stats()["missed"], 2);
+    EXPECT_EQ(read().at(0).due_us, s.due_us + 2 * hour);
+    EXPECT_EQ(due("a"), s.due_us + 5 * hour);
+}
+
+TEST_F(DurableFire, ATimerThatIsTooLateFails)
+{
+    Options options;
+    options.misfire = 1;
+    options.misfire_ms = 1000;
+    start("late", ago(2 * second), "abc", options);
+    options.misfire_ms = 3600000;
+    start("soon", ago(second), "", options);
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(read().at(0).id, "soon");
+    EXPECT_EQ(state("late"), fail);
+    EXPECT_EQ(stats()["missed"], 1);
+    EXPECT_EQ(stats()["bytes"], 5); // the options of the other
+    EXPECT_EQ(stats()["delivered"], 1);
+}
+
+TEST_F(DurableFire, CronGoesFromOneTimeToTheNext)
+{
+    const int64_t base = now() - 2 * second;
+    start("a", std::to_string(base), "x", cron(base + hour));
+    const Fired fired = fire();
+    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_EQ(fired.cron, 1U);
+    EXPECT_EQ(due("a"), base + hour);
+    const std::vector<Reply> timers = cron_timers();
+    ASSERT_EQ(timers.size(), 1U);
+    EXPECT_EQ(timers[0][0].string, "a");
+    EXPECT_EQ(timers[0][1].integer, 2);
+    EXPECT_EQ(timers[0][2].integer, base + hour);
+    EXPECT_EQ(timers[0][3].string, "0 * * * *");
+    EXPECT_EQ(timers[0][4].string, "Europe/Berlin");
+    EXPECT_EQ(renew("a", 1, base + 2 * hour), 0); // another generation
+    EXPECT_EQ(renew("a", 2, base + hour), 0);     // not after it
+    EXPECT_EQ(renew("a", 2, base + 2 * hour), 1);
+    EXPECT_EQ(renew("a", 2, base + 3 * hour), 0); // known
+    EXPECT_EQ(fire().cron, 0U);
+    EXPECT_TRUE(cron_timers().empty());
+    EXPECT_EQ(due("a"), base + hour);
+}
+
+TEST_F(DurableFire, CronWaitsForItsTimeAndCanBeStopped)
+{
+    const int64_t base = now() - 10 * second;
+    start("a", std::to_string(base), "x", cron(base + second));
+    EXPECT_EQ(fire().fired, 1U); // both times are in the past
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(due("a"), 0); // nobody has said when
+    EXPECT_EQ(fire().fired, 0U);
+    ASSERT_EQ(cron_timers().size(), 1U);
+    EXPECT_EQ(cron_timers()[0][2].integer, base + second);
+    const long long generation = cron_timers()[0][1].integer;
+    EXPECT_EQ(renew("a", generation, base + hour), 1);
+    EXPECT_EQ(due("a"), base + hour);
+    ASSERT_EQ(cron_timers().size(), 1U); // the one after that
+    EXPECT_EQ(renew("a", generation, base + 2 * hour), 1);
+    EXPECT_TRUE(cron_timers().empty());
+    start("b", std::to_string(base), "x", cron(base + second));
+    while (fire().fired > 0) {
+    }
+    EXPECT_EQ(due("b"), 0);
+    EXPECT_EQ(stop("b").state, stopped);
+    EXPECT_TRUE(cron_timers().empty());
+    EXPECT_EQ(server.command({"SCARD", key("cron")}).integer, 0);
+}
+
+TEST_F(DurableFire, CronEndsWithItsLastTime)
+{
+    const int64_t base = now() - 10 * second;
+    start("a", std::to_string(base), "xyz", cron(now() + hour));
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(renew("a", 2, 0), 1);
+    EXPECT_EQ(server.command({"ZADD", key("due"), "XX", ago(1), "a"}).integer,
+              0);
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(state("a"), delivered);
+    const std::vector<Delivery> all = read();
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(answer(all[1], done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
+TEST_F(DurableFire, CronCoalesces)
+{
+    const int64_t base = now() - 10 * hour;
+    start("a", std::to_string(base), "", cron(base + hour, 2));
+    const Fired fired = fire();
+    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_FALSE(fired.more);
+    const std::vector<Reply> timers = cron_timers();
+    ASSERT_EQ(timers.size(), 1U);
+    EXPECT_EQ(timers[0][2].integer, fired.now_us);
+}
+
+TEST_F(DurableFire, AStopBeforeItFiresWins)
+{
+    start("a", ago(1));
+    EXPECT_EQ(stop("a").state, stopped);
+    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_TRUE(read().empty());
+}
+
+TEST_F(DurableFire, ATimerStartedAnewWhileDeliveredIsAnother)
+{
+    start("a", ago(1), "old");
+    fire();
+    const Delivery old = read().at(0);
+    start("a", ago(1), "new");
+    EXPECT_EQ(answer(old, retry_verdict(0, 1, "")), Answered::too_late);
+    EXPECT_EQ(state("a"), pending);
+    fire();
+    const Delivery fresh = read().at(0);
+    EXPECT_EQ(fresh.payload, "new");
+    EXPECT_EQ(answer(old, done_verdict()), Answered::too_late);
+    EXPECT_EQ(state("a"), delivered);
+    EXPECT_EQ(answer(fresh, done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+}
+
+TEST_F(DurableFire, StreamsAreTrimmedToWhatIsWanted)
+{
+    constexpr int rounds = 600;
+    for (int i = 0; i < rounds; ++i) {
+        start(std::to_string(i), ago(1));
+    }
+    while (fire(100).more) {
+    }
+    EXPECT_EQ(server.command({"XLEN", key("out")}).integer, rounds);
+    std::vector<Delivery> all = read();
+    ASSERT_EQ(all.size(), static_cast<size_t>(rounds));
+    const Delivery kept = all[rounds / 2];
+    all.erase(all.begin() + rounds / 2);
+    std::vector<std::pair<Delivery, std::string>> answers;
+    for (const Delivery &d : all) {
+        answers.emplace_back(d, done_verdict());
+    }
+    EXPECT_FALSE(answer_reply(answers).is_error());
+    // It is done once a second, when something fires.
+    const auto before_kept = [&] {
+        return server.command({"XRANGE", key("out"), "-", "(" + kept.entry})
+            .size();
+    };
+    const int64_t end = now() + 60 * second;
+    while (before_kept() > 100 && now() < end) {
+        usleep(50000);
+        start("again", ago(1));
+        fire();
+    }
+    EXPECT_LE(before_kept(), 100U);
+    EXPECT_EQ(
+        server.command({"XRANGE", key("out"), kept.entry, kept.entry}).size(),
+        1U);
+}
+
+TEST_F(DurableFire, OtherGroupsKeepTheirEntriesWhileThereIsRoom)
+{
+    join("reader");
+    call("lawn_prepare", "meta", {"0", "0", "3600000000", "300"});
+    for (int i = 0; i < 250; ++i) {
+        start(std::to_string(i), ago(1));
+    }
+    const auto answer_all = [this] {
+        std::vector<std::pair<Delivery, std::string>> answers;
+        for (const Delivery &d : read()) {
+            answers.emplace_back(d, done_verdict());
+        }
+        EXPECT_FALSE(answer_reply(answers).is_error());
+    };
+    EXPECT_EQ(fire().fired, 250U);
+    answer_all();
+    usleep(1100000); // for the next trimming
+    start("a", ago(1));
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(entries("out").size(), 251U);
+    answer_all();
+    for (int i = 0; i < 1000; ++i) {
+        start(std::to_string(i), ago(1));
+    }
+    EXPECT_EQ(fire(500).fired, 500U);
+    EXPECT_EQ(fire(500).fired, 500U);
+    answer_all();
+    const int64_t end = now() + 60 * second;
+    while (entries("out").size() > 600 && now() < end) {
+        usleep(50000);
+        start("a", ago(1));
+        fire();
+    }
+    EXPECT_LE(entries("out").size(), 600U);
+    EXPECT_GE(entries("out").size(), 300U);
+    EXPECT_FALSE(read("reader").empty());
+}
+
+TEST_F(DurableFire, ABodyThatIsGoneOrForeignStopsNobody)
+{
+    start("a", ago(3));
+    start("b", ago(2));
+    start("c", ago(1));
+    start("d", ago(1), "x", every(hour));
+    server.command({"HDEL", key("body"), "a"});
+    server.command({"HSET", key("body"), "b", "short"});
+    server.command({"HSET", key("body"), "d", std::string(19, '\xff')});
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(read().at(0).id, "c");
+    EXPECT_EQ(stats()["corrupt"], 3);
+    EXPECT_EQ(stats()["pending"], 0);
+}
+
+} // namespace
