@@ -22,7 +22,7 @@ class Watched
 {
 public:
     virtual void on_events(uint32_t events) = 0;
-    // Called at the end of the poll, or at the next one, after Loop::mark().
+    // Called at the end of a poll, after Loop::mark().
     virtual void flush() = 0;
 
 protected:
@@ -53,6 +53,7 @@ private:
     std::function<void()> expired_;
     Timer *next_ = nullptr; // of those that are due
     Timer *prev_ = nullptr;
+    bool is_due_ = false;
 };
 
 class Loop
@@ -78,28 +79,32 @@ public:
     // LAWN_ERR_TIMED_OUT: nothing to do within the time.
     lawn_status_t wait(uint64_t max_wait_us);
 
-    // Sets the events of a descriptor; 0 removes it. False: see errno.
+    // Sets the events of a descriptor. False: see errno.
     bool watch(int fd, Watched *watched, uint32_t events);
-    // Has flush() called at the end of the poll.
+    // Has flush() called at the end of this poll or the next. The caller sees
+    // to it that there is a next one.
     void mark(Watched *watched);
-    // Before `watched` is destroyed.
+    // Before the descriptor is closed and `watched` destroyed.
     void forget(int fd, Watched *watched);
-
-    // Has `fn` called at the end of the poll, or at the next one: for what
-    // destroys its caller.
+    // Has `fn` called in the next poll, which comes at once.
     void defer(std::function<void()> fn);
 
 private:
     friend class Timer;
+    void set_timer_fd(lawn_time_t deadline);
+    void arm_for(lawn_time_t deadline);
     void arm();
-    void run_due();
-    void run_marked();
+    unsigned run_due();
+    unsigned run_deferred();
+    void flush_marked();
 
     int epoll_fd_ = -1;
     int timer_fd_ = -1;
     lawn_t *lawn_ = nullptr;
     lawn_time_t armed_ = LAWN_TIME_INFINITY;
+    bool is_expired_ = false; // `armed_` has passed
     Timer *due_ = nullptr;
+    Timer *last_due_ = nullptr;
     std::map<int, Watched *> watched_;
     std::vector<Watched *> marked_;
     std::vector<std::function<void()>> deferred_;

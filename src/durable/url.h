@@ -34,19 +34,23 @@ struct Url {
 };
 
 bool parse_url(std::string_view text, Url *url_p, std::string *error_p);
+// True for rediss: URLs, which parse_url() refuses.
+bool is_tls_url(std::string_view text);
 
-// 250us, 250ms, 2s, 5m, 3h, 10d; a fraction may follow: 1.5s. "0" is zero.
+// 250us, 250ms, 2s, 5m, 3h, 10d, with fractions (1.5s), rounded up to whole
+// microseconds; and 0. At most a hundred years.
 bool parse_duration(std::string_view text, uint64_t *usec_p,
                     std::string *error_p);
 
 // async, fsync, replicated:N as in lawn_durable_start_t.
 bool parse_durability(std::string_view text, int *durability_p,
                       std::string *error_p);
+bool check_durability(int durability);
 
 bool check_name_space(std::string_view text, std::string *error_p);
 // Also for the names of groups and consumers.
 bool check_id(std::string_view text, std::string *error_p);
-// NULL, http://, https://, stream:KEY.
+// http://..., https://..., stream:KEY.
 bool check_target(std::string_view text, std::string *error_p);
 
 } // namespace lawn::durable

@@ -1,0 +1,310 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The timerfd is set when the earliest deadline is before the one it is set to,
+// or when that has passed. A timer that was stopped may therefore wake the
+// program once for nothing.
+
+#include "durable/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr unsigned settle_touches = 256;
+constexpr unsigned advance_budget = 1024;
+constexpr int max_events = 64;
+constexpr uint64_t nsec_per_sec = 1000000000;
+constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
+
+// What time remains until `deadline`, rounded up, and at most an hour.
+uint64_t nsec_until(lawn_time_t deadline, lawn_time_t now)
+{
+    if (deadline <= now) {
+        return 1; // 0 would mean never
+    }
+    const double nsec = lawn_time_to_nsec(deadline - now) + 1;
+    return nsec < static_cast<double>(longest_nsec)
+               ? static_cast<uint64_t>(nsec)
+               : longest_nsec;
+}
+
+// Also ends a poll that an exception leaves.
+class Polling
+{
+public:
+    explicit Polling(bool *is_polling) : is_polling_(is_polling)
+    {
+        *is_polling_ = true;
+    }
+    ~Polling()
+    {
+        *is_polling_ = false;
+    }
+    Polling(const Polling &) = delete;
+    Polling &operator=(const Polling &) = delete;
+
+private:
+    bool *is_polling_;
+};
+
+} // namespace
+
+Timer::Timer(Loop &loop, std::function<void()> expired)
+    : loop_(loop), expired_(std::move(expired))
+{
+    lawn_timer_init(&timer_, on_expired);
+}
+
+Timer::~Timer()
+{
+    stop();
+}
+
+void Timer::on_expired(lawn_timer_t *timer, lawn_time_t)
+{
+    Timer *const self = reinterpret_cast<Timer *>(timer);
+    Loop &loop = self->loop_;
+    self->prev_ = loop.last_due_;
+    self->next_ = nullptr;
+    (loop.last_due_ ? loop.last_due_->next_ : loop.due_) = self;
+    loop.last_due_ = self;
+    self->is_due_ = true;
+}
+
+void Timer::start_after(uint64_t usec)
+{
+    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t ticks = lawn_time_from_usec(static_cast<double>(usec));
+    start_at(ticks < LAWN_TIME_INFINITY - now ? now + ticks
+                                              : LAWN_TIME_INFINITY);
+}
+
+void Timer::start_at(lawn_time_t deadline)
+{
+    stop();
+    lawn_timer_start_at(loop_.lawn_, &timer_, lawn_get_time(), deadline);
+    loop_.arm_for(deadline);
+}
+
+void Timer::stop()
+{
+    if (is_due_) {
+        (prev_ ? prev_->next_ : loop_.due_) = next_;
+        (next_ ? next_->prev_ : loop_.last_due_) = prev_;
+        is_due_ = false;
+    } else if (loop_.lawn_) {
+        lawn_timer_stop(loop_.lawn_, &timer_);
+    }
+}
+
+bool Timer::is_active() const
+{
+    return is_due_ || lawn_timer_is_active(&timer_);
+}
+
+Loop::~Loop()
+{
+    lawn_destroy(lawn_);
+    if (timer_fd_ >= 0) {
+        close(timer_fd_);
+    }
+    if (epoll_fd_ >= 0) {
+        close(epoll_fd_);
+    }
+}
+
+lawn_status_t Loop::open()
+{
+    const lawn_status_t status = lawn_create(nullptr, &lawn_);
+    if (status != LAWN_OK) {
+        return status;
+    }
+    epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+    timer_fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.fd = timer_fd_;
+    return epoll_fd_ >= 0 && timer_fd_ >= 0 &&
+                   epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, timer_fd_, &event) == 0
+               ? LAWN_OK
+               : LAWN_ERR_IO;
+}
+
+void Loop::set_timer_fd(lawn_time_t deadline)
+{
+    itimerspec spec = {};
+    armed_ = deadline;
+    if (deadline != LAWN_TIME_INFINITY) {
+        const uint64_t nsec = nsec_until(deadline, lawn_get_time());
+        spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
+        spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
+    }
+    // It fails for bad arguments only.
+    timerfd_settime(timer_fd_, 0, &spec, nullptr);
+}
+
+// Outside of a poll, the program may go to sleep without another.
+void Loop::arm_for(lawn_time_t deadline)
+{
+    if (!is_polling_ && deadline < armed_) {
+        set_timer_fd(deadline);
+    }
+}
+
+void Loop::arm()
+{
+    if (due_ || !deferred_.empty()) {
+        set_timer_fd(0);
+        return;
+    }
+    lawn_settle(lawn_, settle_touches);
+    const lawn_time_t next = lawn_next(lawn_);
+    if (next < armed_ || is_expired_) {
+        set_timer_fd(next);
+        is_expired_ = false;
+    }
+}
+
+// Only what was due when it began, so that timers of no time cannot keep it.
+unsigned Loop::run_due()
+{
+    const lawn_time_t now = lawn_get_time();
+    if (armed_ <= now) {
+        is_expired_ = true;
+    }
+    unsigned count = 0;
+    if (lawn_next(lawn_) <= now) {
+        lawn_advance(lawn_, now, advance_budget);
+    }
+    while (due_) {
+        Timer *const timer = due_;
+        timer->stop();
+        ++count;
+        // A copy: the function may destroy its timer.
+        const std::function<void()> expired = timer->expired_;
+        expired();
+    }
+    return count;
+}
+
+void Loop::flush_marked()
+{
+    while (!marked_.empty()) {
+        Watched *const watched = marked_.back();
+        marked_.pop_back();
+        watched->flush();
+    }
+}
+
+unsigned Loop::run_deferred()
+{
+    std::vector<std::function<void()>> deferred;
+    deferred.swap(deferred_);
+    for (const std::function<void()> &fn : deferred) {
+        fn();
+    }
+    return static_cast<unsigned>(deferred.size());
+}
+
+unsigned Loop::poll()
+{
+    if (is_polling_) {
+        return 0;
+    }
+    const Polling polling(&is_polling_);
+    unsigned count = run_deferred();
+    epoll_event events[max_events];
+    const int ready = epoll_wait(epoll_fd_, events, max_events, 0);
+    for (int i = 0; i < ready; ++i) {
+        // An earlier event may have closed this one's descriptor.
+        const auto found = watched_.find(events[i].data.fd);
+        if (found != watched_.end()) {
+            ++count;
+            found->second->on_events(events[i].events);
+        }
+    }
+    count += run_due();
+    flush_marked();
+    arm();
+    return count;
+}
+
+lawn_status_t Loop::wait(uint64_t max_wait_us)
+{
+    if (is_polling_) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    if (poll() != 0) {
+        return LAWN_OK;
+    }
+    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t span =
+        lawn_time_from_usec(static_cast<double>(max_wait_us));
+    const lawn_time_t end =
+        span < LAWN_TIME_INFINITY - now ? now + span : LAWN_TIME_INFINITY;
+    for (lawn_time_t i = now; i < end; i = lawn_get_time()) {
+        // In steps, because epoll counts milliseconds in an int.
+        const uint64_t msec = nsec_until(end, i) / 1000000 + 1;
+        epoll_event event;
+        if (epoll_wait(epoll_fd_, &event, 1, static_cast<int>(msec)) < 0) {
+            return errno == EINTR ? LAWN_OK : LAWN_ERR_IO;
+        }
+        if (poll() != 0) {
+            return LAWN_OK;
+        }
+    }
+    return LAWN_ERR_TIMED_OUT;
+}
+
+bool Loop::watch(int fd, Watched *watched, uint32_t events)
+{
+    epoll_event event = {};
+    event.events = events;
+    event.data.fd = fd;
+    const bool is_known = watched_.count(fd) != 0;
+    if (!is_known) {
+        watched_[fd] = watched;
+    }
+    if (epoll_ctl(epoll_fd_, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
+                  &event) != 0) {
+        const int error = errno;
+        watched_.erase(fd);
+        errno = error;
+        return false;
+    }
+    return true;
+}
+
+void Loop::mark(Watched *watched)
+{
+    marked_.push_back(watched);
+}
+
+void Loop::forget(int fd, Watched *watched)
+{
+    if (watched_.erase(fd) != 0) {
+        epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+    }
+    marked_.erase(std::remove(marked_.begin(), marked_.end(), watched),
+                  marked_.end());
+}
+
+void Loop::defer(std::function<void()> fn)
+{
+    deferred_.push_back(std::move(fn));
+    if (!is_polling_ && armed_ != 0) {
+        set_timer_fd(0);
+    }
+}
+
+} // namespace lawn::durable
