@@ -28,6 +28,7 @@ struct lawn_durable {
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
+    bool is_closing = false;
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
     std::string sync_payload;

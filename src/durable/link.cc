@@ -1,3 +1,401 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The connections to the store.
+// Requests: their way to a session, what becomes of them when the store does
+// not do them, and their end. The nodes and the slots are in routes.cc.
+
+#include "durable/hash.h"
+#include "durable/link_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr uint64_t first_pause_us = 5000;
+constexpr uint64_t longest_pause_us = 200000;
+constexpr unsigned max_redirections = 8;
+
+// The store has not done what it answers with one of these. It may later.
+bool is_passing(std::string_view error)
+{
+    static constexpr std::string_view passing[] = {
+        "TRYAGAIN", "CLUSTERDOWN", "LOADING",  "MASTERDOWN",
+        "BUSY ",    "NOREPLICAS",  "READONLY", "ERR Function not found"};
+    return std::any_of(
+        std::begin(passing), std::end(passing),
+        [error](std::string_view i) { return begins_with(error, i); });
+}
+
+const char *name_of(Key key)
+{
+    switch (key) {
+    case Key::due:
+        return "due";
+    case Key::body:
+        return "body";
+    case Key::meta:
+        return "meta";
+    case Key::out:
+        return "out";
+    case Key::push:
+        return "push";
+    case Key::dead:
+        return "dead";
+    case Key::ended0:
+        return "ended0";
+    case Key::ended1:
+        return "ended1";
+    case Key::cron:
+        return "cron";
+    case Key::config:
+        return "config";
+    case Key::pumps:
+        return "pumps";
+    }
+    return "";
+}
+
+} // namespace
+
+LinkImpl::LinkImpl(lawn_durable &durable, Url url)
+    : durable_(durable), setup_{&durable.loop,
+                                std::move(url),
+                                durable.params.connect_timeout_us,
+                                durable.params.request_timeout_us,
+                                0,
+                                {}},
+      open_timer_(durable.loop, [this] { open_space(); }),
+      refresh_timer_(durable.loop, [this] { refresh(); }),
+      sweep_timer_(durable.loop, [this] { sweep(); }),
+      when_open_timer_(durable.loop, [this] { run_when_open(); })
+{
+    setup_.random.seed(
+        static_cast<std::minstd_rand::result_type>(lawn_get_time()));
+    // With sentinels, the session finds the server.
+    node_at(setup_.url.endpoints[0])->main().start();
+}
+
+LinkImpl::~LinkImpl()
+{
+    is_ending_ = true;
+    const Failure failure = {LAWN_ERR_IO, "the client was closed"};
+    for (const std::unique_ptr<Node> &node : nodes_) {
+        node->for_each_session([this, &failure](RequestSession &session) {
+            for (Request &i : session.sent) {
+                i.is_in_flight = false;
+            }
+            fail_all(&session.queued, failure);
+            fail_all(&session.sent,
+                     {LAWN_ERR_IO, "unknown: the client was closed"});
+            fail_all(&session.unsynced,
+                     {LAWN_ERR_IO, "unknown: the client was closed"});
+        });
+    }
+    fail_all(&opening_, failure);
+    fail_all(&pausing_, failure);
+}
+
+Loop &LinkImpl::loop()
+{
+    return durable_.loop;
+}
+
+size_t LinkImpl::requests() const
+{
+    return unanswered_;
+}
+
+std::string LinkImpl::key(unsigned shard, Key key) const
+{
+    return "{" + durable_.name_space + ":" + std::to_string(shard) +
+           "}:" + name_of(key);
+}
+
+std::string LinkImpl::wake_channel(unsigned shard) const
+{
+    return "{" + durable_.name_space + ":" + std::to_string(shard) + "}:wake";
+}
+
+unsigned LinkImpl::shard_of(std::string_view id) const
+{
+    return durable::shard_of(id, shards_);
+}
+
+Request *LinkImpl::add(Call call, Done done)
+{
+    const uint64_t timeout_us =
+        call.timeout_us != 0 ? call.timeout_us : setup_.request_timeout_us;
+    opening_.emplace_back(durable_.loop, std::move(call), std::move(done));
+    Request *const request = &opening_.back();
+    request->list = &opening_;
+    request->self = std::prev(opening_.end());
+    request->timer.set([this, request] { on_timer(request); });
+    request->deadline =
+        lawn_get_time() + lawn_time_from_usec(static_cast<double>(timeout_us));
+    request->timer.start_at(request->deadline);
+    ++unanswered_;
+    return request;
+}
+
+void LinkImpl::call(Call call, Done done)
+{
+    if (is_ending_) {
+        done({LAWN_ERR_IO, "the client is being closed", nullptr, 0});
+        return;
+    }
+    route(add(std::move(call), std::move(done)));
+}
+
+void LinkImpl::command(unsigned shard, const Args &command, Done done)
+{
+    if (is_ending_) {
+        done({LAWN_ERR_IO, "the client is being closed", nullptr, 0});
+        return;
+    }
+    Call call = {};
+    call.shard = shard;
+    Request *const request = add(std::move(call), std::move(done));
+    append_command(&request->wire, command);
+    request->shard = shard;
+    request->has_shard = true;
+    route(request);
+}
+
+void LinkImpl::build(Request *request) const
+{
+    const Call &call = request->call;
+    if (!request->has_shard) {
+        request->shard = call.id.empty() ? call.shard : shard_of(call.id);
+        request->has_shard = true;
+    }
+    if (!request->wire.empty()) {
+        return;
+    }
+    if (call.prepare) {
+        request->call.prepare(request->shard, &request->call.args);
+    }
+    Args words = {call.reads_only ? "FCALL_RO" : "FCALL", call.function,
+                  std::to_string(call.keys.size())};
+    words.reserve(words.size() + call.keys.size() + call.args.size());
+    for (const Key i : call.keys) {
+        words.push_back(key(request->shard, i));
+    }
+    words.insert(words.end(), call.args.begin(), call.args.end());
+    append_command(&request->wire, words);
+    request->call.args.clear();
+}
+
+void LinkImpl::route(Request *request)
+{
+    if (!is_open_) {
+        move_request(request, &opening_);
+        return;
+    }
+    build(request);
+    Node *const node = node_of(request->shard);
+    if (node) {
+        node->session(request->call.durability).add(request);
+    } else {
+        pause(request, "no server has the shard now");
+        refresh_soon();
+    }
+}
+
+void LinkImpl::pause(Request *request, std::string_view why)
+{
+    request->trouble = line_of(why);
+    request->pause_us = request->pause_us == 0
+                            ? first_pause_us
+                            : std::min(2 * request->pause_us, longest_pause_us);
+    move_request(request, &pausing_);
+    const lawn_time_t end =
+        lawn_get_time() +
+        lawn_time_from_usec(static_cast<double>(request->pause_us));
+    request->timer.start_at(std::min(end, request->deadline));
+}
+
+void LinkImpl::on_timer(Request *request)
+{
+    if (request->failure != LAWN_OK) {
+        finish(request, request->failure, request->trouble, nullptr);
+    } else if (lawn_get_time() < request->deadline) {
+        request->timer.start_at(request->deadline);
+        route(request);
+    } else if (request->is_in_flight || request->reply) {
+        finish(request, LAWN_ERR_TIMED_OUT,
+               "unknown: the store has not answered in time", nullptr);
+    } else {
+        const char *const why =
+            !request->trouble.empty() ? request->trouble.c_str() : error();
+        finish(request, LAWN_ERR_TIMED_OUT,
+               why ? "not done in time: " + std::string(why)
+                   : "not done in time",
+               nullptr);
+    }
+}
+
+void LinkImpl::fail_later(Request *request, lawn_status_t status,
+                          const std::string &error)
+{
+    request->failure = status;
+    request->trouble = error;
+    move_request(request, &pausing_);
+    request->timer.start_after(0);
+}
+
+void LinkImpl::finish(Request *request, lawn_status_t status,
+                      const std::string &error, const redisReply *reply)
+{
+    const ReplyPtr kept = std::move(request->reply); // `reply` may be this
+    const Done done = std::move(request->done);
+    const Answer answer = {status, "", reply, request->sent};
+    const std::string text = error; // it may be the request's
+    request->done = nullptr;
+    request->timer.stop();
+    if (!request->is_in_flight) {
+        request->list->erase(request->self);
+    }
+    if (done) {
+        --unanswered_;
+        Answer with_text = answer;
+        with_text.error = text.c_str();
+        done(with_text);
+    }
+}
+
+void LinkImpl::fail_all(Requests *requests, const Failure &failure)
+{
+    Requests failed;
+    take_requests(requests, &failed);
+    while (!failed.empty()) {
+        finish(&failed.front(), failure.status, failure.why, nullptr);
+    }
+}
+
+void LinkImpl::on_lost(Request *request)
+{
+    if (request->done && request->call.reads_only) {
+        pause(request, "the connection was lost");
+    } else {
+        finish(request, LAWN_ERR_IO,
+               "unknown: the connection was lost before the answer", nullptr);
+    }
+}
+
+void LinkImpl::on_error(Request *request, const RequestSession &session,
+                        const std::string &error)
+{
+    const bool is_redirected =
+        begins_with(error, "MOVED ") || begins_with(error, "ASK ");
+    if (!request->done) {
+        finish(request, LAWN_OK, "", nullptr);
+    } else if (is_cluster_ && is_redirected) {
+        redirect(request, error, session.endpoint());
+    } else if (is_passing(error)) {
+        pause(request, error);
+    } else if (is_redirected) {
+        finish(request, LAWN_ERR_CORRUPT, line_of(error), nullptr);
+    } else {
+        finish(request, status_of_error(error), line_of(error), nullptr);
+    }
+}
+
+void LinkImpl::redirect(Request *request, const std::string &error,
+                        const Endpoint &from)
+{
+    unsigned slot = 0;
+    Endpoint endpoint;
+    if (++request->redirections % max_redirections == 0) {
+        pause(request, error);
+    } else if (!read_redirection(error, from, &slot, &endpoint)) {
+        finish(request, LAWN_ERR_CORRUPT, line_of(error), nullptr);
+    } else if (begins_with(error, "ASK ")) {
+        request->is_asking = true;
+        node_at(endpoint)->session(request->call.durability).add(request);
+    } else {
+        on_moved(error, from);
+        route(request);
+    }
+}
+
+void LinkImpl::on_session_failed(Node &node, RequestSession &session,
+                                 const Failure &failure, bool is_main)
+{
+    if (is_main) {
+        node.trouble = failure.why;
+    }
+    if (failure.status != LAWN_ERR_IO || durable_.params.fail_fast) {
+        fail_all(&session.queued, failure);
+        if (!is_open_) {
+            fail_all(&opening_, failure);
+        }
+    }
+    if (is_cluster_) {
+        refresh_soon();
+    }
+}
+
+std::unique_ptr<Channel>
+LinkImpl::open_channel(unsigned shard, std::vector<std::string> subscribe,
+                       Channel::Events events)
+{
+    auto session = std::make_unique<ChannelSession>(
+        *this, shard, std::move(subscribe), std::move(events));
+    ChannelSession *const channel = session.get();
+    auto handle = std::make_unique<ChannelHandle>(*this, channel);
+    channels_[channel] = std::move(session);
+    channel->start();
+    return handle;
+}
+
+void LinkImpl::remove(ChannelSession *channel)
+{
+    const auto found = channels_.find(channel);
+    channel->mute();
+    removed_.push_back(std::move(found->second));
+    channels_.erase(found);
+    sweep_timer_.start_after(0);
+}
+
+void LinkImpl::when_open(const void *owner, std::function<void()> fn)
+{
+    when_open_.emplace_back(owner, std::move(fn));
+    if (is_open_) {
+        when_open_timer_.start_after(0);
+    }
+}
+
+void LinkImpl::forget(const void *owner)
+{
+    when_open_.erase(
+        std::remove_if(when_open_.begin(), when_open_.end(),
+                       [owner](const auto &i) { return i.first == owner; }),
+        when_open_.end());
+}
+
+void LinkImpl::run_when_open()
+{
+    while (!when_open_.empty()) {
+        const std::function<void()> fn = std::move(when_open_.front().second);
+        when_open_.erase(when_open_.begin());
+        fn();
+    }
+}
+
+const char *LinkImpl::error() const
+{
+    error_ = trouble_;
+    for (const std::unique_ptr<Node> &node : nodes_) {
+        if (error_.empty() && !node->main().is_ready() &&
+            (!is_cluster_ || !is_open_ || has_slots(*node))) {
+            error_ = node->trouble;
+        }
+    }
+    return error_.empty() ? nullptr : error_.c_str();
+}
+
+} // namespace lawn::durable

@@ -61,6 +61,9 @@ struct Call {
     int durability = LAWN_DURABLE_ASYNC;
     bool reads_only = false; // FCALL_RO
     uint64_t timeout_us = 0; // 0: that of the client
+    // Completes the arguments when the shard is known, just before the call is
+    // sent for the first time; may be empty.
+    std::function<void(unsigned shard, Args *args)> prepare;
 };
 
 // A connection of one's own to the node that has `shard`. It connects, and

@@ -39,6 +39,10 @@ public:
     Timer(const Timer &) = delete;
     Timer &operator=(const Timer &) = delete;
 
+    void set(std::function<void()> expired)
+    {
+        expired_ = std::move(expired);
+    }
     void start_after(uint64_t usec);
     void start_at(lawn_time_t deadline);
     void stop();

@@ -122,7 +122,9 @@ void Socket::FreeReader::operator()(redisReader *reader) const
     redisReaderFree(reader);
 }
 
-Socket::Socket(Loop &loop, Owner &owner) : loop_(loop), owner_(owner)
+Socket::Socket(Loop &loop, Owner &owner)
+    : loop_(loop), owner_(owner),
+      failed_(loop, [this] { fail(LAWN_ERR_IO, failure_); })
 {
 }
 
@@ -139,6 +141,7 @@ void Socket::close()
     }
     fd_ = -1;
     ++life_;
+    failed_.stop();
     is_connected_ = false;
     is_marked_ = false;
     events_ = 0;
@@ -159,13 +162,14 @@ void Socket::open(const Endpoint &endpoint)
         is_begun = look_up(endpoint, &error) && connect_next(&error);
     }
     if (!is_begun) {
-        const unsigned life = life_;
-        loop_.defer([this, life, error] {
-            if (life == life_) {
-                fail(LAWN_ERR_IO, error);
-            }
-        });
+        fail_later(error);
     }
+}
+
+void Socket::fail_later(const std::string &why)
+{
+    failure_ = why;
+    failed_.start_after(0);
 }
 
 bool Socket::look_up(const Endpoint &endpoint, std::string *error_p)
@@ -256,7 +260,7 @@ void Socket::send()
     // A program that sleeps now must wake to write.
     if (!loop_.is_polling() && (events_ & EPOLLOUT) == 0 &&
         !watch(EPOLLIN | EPOLLOUT)) {
-        fail(LAWN_ERR_IO, strerror(errno));
+        fail_later(strerror(errno));
     }
 }
 
@@ -394,14 +398,7 @@ bool Socket::read_replies()
             break;
         }
         elements_ = 0;
-        struct Free {
-            void operator()(void *reply) const
-            {
-                freeReplyObject(reply);
-            }
-        };
-        const std::unique_ptr<void, Free> reply(object);
-        owner_.on_reply(static_cast<const redisReply *>(object));
+        owner_.on_reply(ReplyPtr(static_cast<redisReply *>(object)));
         if (life != life_) {
             return false;
         }

@@ -26,6 +26,14 @@ namespace lawn::durable
 // Appends a command as Redis reads it.
 void append_command(std::string *out, const std::vector<std::string> &words);
 
+struct FreeReply {
+    void operator()(redisReply *reply) const
+    {
+        freeReplyObject(reply);
+    }
+};
+using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
+
 class Socket final : private Watched
 {
 public:
@@ -35,7 +43,7 @@ public:
     {
     public:
         virtual void on_connected() = 0;
-        virtual void on_reply(const redisReply *reply) = 0;
+        virtual void on_reply(ReplyPtr reply) = 0;
         // It is closed already. `status` is IO, or CORRUPT for what is not the
         // protocol of Redis.
         virtual void on_closed(lawn_status_t status,
@@ -91,6 +99,7 @@ private:
     void on_readable();
     bool read_replies();
     void fail(lawn_status_t status, const std::string &why);
+    void fail_later(const std::string &why);
 
     Loop &loop_;
     Owner &owner_;
@@ -106,6 +115,8 @@ private:
     std::string out_;
     size_t written_ = 0;
     lawn_time_t heard_ = 0;
+    Timer failed_; // to fail in the poll
+    std::string failure_;
 };
 
 } // namespace lawn::durable

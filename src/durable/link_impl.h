@@ -1,0 +1,125 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The link itself (link.h). Without a Cluster, one node has all shards. In a
+// Cluster, the node of a shard is that of its slot; redirections and lost
+// sessions make the link ask for the slots again.
+//
+// A request waits in `opening_` until the namespace is open, then in a session
+// of its node. What the store has certainly not done is sent again, after a
+// pause in `pausing_`, until its deadline.
+
+#ifndef LAWN_SRC_DURABLE_LINK_IMPL_H
+#define LAWN_SRC_DURABLE_LINK_IMPL_H
+
+#include "durable/channel.h"
+#include "durable/cluster.h"
+#include "durable/handle.h"
+#include "durable/node.h"
+
+#include <set>
+
+namespace lawn::durable
+{
+
+class LinkImpl final : public Link
+{
+public:
+    LinkImpl(lawn_durable &durable, Url url);
+    ~LinkImpl() override;
+
+    Loop &loop() override;
+    void call(Call call, Done done) override;
+    void command(unsigned shard, const Args &command, Done done) override;
+    size_t requests() const override;
+    std::unique_ptr<Channel> open_channel(unsigned shard,
+                                          std::vector<std::string> subscribe,
+                                          Channel::Events events) override;
+    void when_open(const void *owner, std::function<void()> fn) override;
+    void forget(const void *owner) override;
+    unsigned shards() const override;
+    unsigned shard_of(std::string_view id) const override;
+    bool is_cluster() const override;
+    std::string key(unsigned shard, Key key) const override;
+    std::string wake_channel(unsigned shard) const override;
+    void note_time(unsigned shard, lawn_time_t sent, int64_t store_us) override;
+    int64_t store_time(unsigned shard, lawn_time_t time) const override;
+    lawn_time_t send_time(unsigned shard, int64_t store_us) const override;
+    const char *error() const override;
+
+    // For sessions.
+    Setup &setup()
+    {
+        return setup_;
+    }
+    void on_main_ready(Node &node);
+    void on_session_failed(Node &node, RequestSession &session,
+                           const Failure &failure, bool is_main);
+    void on_error(Request *request, const RequestSession &session,
+                  const std::string &error);
+    void on_lost(Request *request);
+    // Answers a request and ends it. One that the store still works on stays,
+    // without `done`.
+    void finish(Request *request, lawn_status_t status,
+                const std::string &error, const redisReply *reply);
+    // The same in the next poll.
+    void fail_later(Request *request, lawn_status_t status,
+                    const std::string &error);
+
+    // For channels.
+    bool endpoint_of(unsigned shard, Endpoint *endpoint_p) const;
+    // After a redirection by the server at `from`.
+    void on_moved(std::string_view error, const Endpoint &from);
+    void remove(ChannelSession *channel);
+
+private:
+    Request *add(Call call, Done done);
+    void on_timer(Request *request);
+    void route(Request *request);
+    void pause(Request *request, std::string_view why);
+    void redirect(Request *request, const std::string &error,
+                  const Endpoint &from);
+    void fail_all(Requests *requests, const Failure &failure);
+    void build(Request *request) const;
+
+    Node *node_of(unsigned shard) const;
+    Node *node_at(const Endpoint &endpoint);
+    void open_space();
+    void on_opened(const redisReply *reply);
+    void prepare(Node &node);
+    void run_when_open();
+    void refresh_soon();
+    void refresh();
+    void on_slots(const redisReply *reply, const Endpoint &from);
+    void follow_slots();
+    void sweep();
+    bool has_slots(const Node &node) const;
+
+    lawn_durable &durable_;
+    Setup setup_;
+    std::vector<std::unique_ptr<Node>> nodes_; // the first is that of the URL
+    std::vector<Node *> slots_;                // of a Cluster
+    std::vector<unsigned> shard_slots_;
+    std::vector<std::string> limits_; // arguments of lawn_prepare
+    bool is_cluster_ = false;
+    bool is_open_ = false;
+    bool is_opening_ = false; // lawn_open is sent and not answered
+    bool is_refreshing_ = false;
+    bool is_ending_ = false;
+    unsigned shards_ = 0;
+    size_t unanswered_ = 0;
+    std::string trouble_; // what keeps the namespace from being opened
+    mutable std::string error_;
+    Requests opening_;
+    Requests pausing_;
+    std::vector<std::pair<const void *, std::function<void()>>> when_open_;
+    std::map<ChannelSession *, std::unique_ptr<ChannelSession>> channels_;
+    std::vector<std::unique_ptr<ChannelSession>> removed_;
+    Timer open_timer_;
+    Timer refresh_timer_;
+    Timer sweep_timer_;
+    Timer when_open_timer_;
+};
+
+} // namespace lawn::durable
+
+#endif

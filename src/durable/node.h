@@ -1,0 +1,125 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// One server of the store: a session for requests, one for each durability that
+// is more than async, and an estimate of its clock.
+
+#ifndef LAWN_SRC_DURABLE_NODE_H
+#define LAWN_SRC_DURABLE_NODE_H
+
+#include "durable/link.h"
+#include "durable/session.h"
+#include "durable/store_clock.h"
+
+#include <list>
+#include <map>
+
+namespace lawn::durable
+{
+
+struct Request;
+using Requests = std::list<Request>;
+
+// A request is in one of the lists of the link and its sessions until it is
+// answered. One that has timed out while the store works on it stays there,
+// without `done`, until its reply comes or the session is lost.
+struct Request {
+    Request(Loop &loop, Call what, Done whom)
+        : call(std::move(what)), done(std::move(whom)), timer(loop, nullptr)
+    {
+    }
+
+    Call call;
+    std::string wire; // what is sent; made when the shard is known
+    Done done;
+    Timer timer; // of the deadline, or of the pause before it is sent again
+    lawn_time_t deadline = 0;
+    lawn_time_t sent = 0;
+    uint64_t pause_us = 0;
+    lawn_status_t failure = LAWN_OK; // to answer with when the timer runs out
+    std::string trouble; // the last reason why it was not done; for messages
+    unsigned shard = 0;
+    bool has_shard = false;
+    bool is_in_flight = false; // a session has it, and will get a reply
+    bool is_asking = false;    // ASK: to a node that is about to get the slot
+    unsigned redirections = 0;
+    ReplyPtr reply; // kept while the replicas, or the disk, are waited for
+    Requests *list = nullptr;
+    Requests::iterator self;
+};
+
+void move_request(Request *request, Requests *to);
+// All of them. Answering them one by one may bring new ones into `from`.
+void take_requests(Requests *from, Requests *to);
+
+class Node;
+class LinkImpl;
+
+// Sends the requests of one durability. Replicas are waited for with WAIT, and
+// the disk, unless appendfsync is `always`, with WAITAOF. They count for all
+// requests sent before them on the connection. So requests are sent in batches:
+// those that come while a WAIT is under way form the next batch.
+class RequestSession final : public Session
+{
+public:
+    RequestSession(Node &node, int durability);
+
+    // Sends it now, or as soon as it can.
+    void add(Request *request);
+
+    Requests queued;
+    Requests sent;
+    Requests unsynced; // answered, but not yet by the replicas or the disk
+
+private:
+    bool find(Endpoint *endpoint_p) override;
+    void greet() override;
+    void on_ready() override;
+    void on_failed(const Failure &failure) override;
+    void on_time(lawn_time_t asked, int64_t store_us) override;
+
+    void transmit(Request *request);
+    void transmit_queued();
+    void on_answer(Request *request, ReplyPtr reply);
+    bool is_supported() const;
+    bool waits() const; // for replicas or the disk, after each batch
+    void end_batch();
+    void on_waited(const redisReply *reply);
+    void restart_soon();
+
+    Node &node_;
+    int durability_;
+    bool syncs_always_ = false;    // appendfsync always
+    bool has_append_file_ = false; // appendonly yes
+    bool has_waitaof_ = false;
+    bool is_waiting_ = false; // WAIT is sent and not answered
+    bool is_marked_ = false;  // the write before WAIT was done
+    Timer batch_;             // to send WAIT behind what is sent in this poll
+    Timer restart_;           // after the replies that are under way
+};
+
+class Node
+{
+public:
+    Node(LinkImpl &link, Endpoint endpoint);
+
+    RequestSession &session(int durability);
+    RequestSession &main()
+    {
+        return main_;
+    }
+    void for_each_session(const std::function<void(RequestSession &)> &each);
+    bool is_idle(); // nothing is queued or sent
+
+    LinkImpl &link;
+    Endpoint endpoint;
+    StoreClock clock;
+    std::string trouble; // why the main session is not ready; "" if it is
+
+private:
+    RequestSession main_;
+    std::map<int, std::unique_ptr<RequestSession>> others_;
+};
+
+} // namespace lawn::durable
+
+#endif
