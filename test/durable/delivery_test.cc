@@ -211,9 +211,9 @@ TEST_F(HttpDelivery, RedirectsAreNotFollowed)
 TEST_F(HttpDelivery, WhatIsNoUrlOfHttpFails)
 {
     for (const char *const url :
-         {"", "http", "http:", "http://", "//host/path",
-          "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1/",
-          "stream:key", "telnet://127.0.0.1", "http://[::1/", "http://a b/",
+         {"", "http", "http:", "http://", "//host/path", "ftp://127.0.0.1/",
+          "file:///etc/passwd", "gopher://127.0.0.1/", "stream:key",
+          "telnet://127.0.0.1", "http://[::1/", "http://a b/",
           "http://127.0.0.1:99999/", "http://127.0.0.1:x/", "127.0.0.1",
           "http://a\r\nb/", "javascript:alert(1)", "http://\x01/"}) {
         const Outcome outcome = outcome_of(std::string(url));

@@ -309,7 +309,7 @@ TEST(Metrics, AreTextOfPrometheus)
     metrics.is_store_up = true;
     metrics.store = &stats;
     metrics.http.retried = 5;
-    for (const uint64_t usec : {0, 63, 64, 100, 5000, 2000000}) {
+    for (const uint64_t usec : {0U, 63U, 64U, 100U, 5000U, 2000000U}) {
         lawn_histogram_add(&metrics.pump.lateness_us, usec);
     }
     const std::string text = lawnd::format_metrics(metrics);
