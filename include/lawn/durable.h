@@ -342,7 +342,9 @@ typedef struct {
     bool no_answer;    /* deliveries need no answer and stay in the stream as
                         * delivered; for looking on */
     unsigned max_in_flight; /* 0: 256 are unanswered at most */
-    uint64_t lease_us;      /* 0: 30 s */
+    uint64_t lease_us;      /* 0: 30 s; at most 11 days */
+    uint64_t limit; /* not 0: stops after so many deliveries, and reads no more
+                     * than these */
 } lawn_durable_consume_t;
 
 /* Makes a consumer. A new group begins with the oldest entry of the stream.
@@ -360,17 +362,19 @@ LAWN_API lawn_status_t lawn_durable_consume_sized(
 typedef enum {
     LAWN_DURABLE_DONE = 0,  /* the timer ends with SUCCESS */
     LAWN_DURABLE_RETRY = 1, /* pending again; DEAD after the last attempt */
-    LAWN_DURABLE_REJECT = 2 /* the timer ends with FAIL */
+    LAWN_DURABLE_REJECT = 2, /* the timer ends with FAIL */
+    LAWN_DURABLE_DEFER = 3   /* pending again; this was no attempt */
 } lawn_durable_answer_t;
 
 /* The delay of a retry that backs off exponentially, with full jitter. */
 #define LAWN_DURABLE_BACKOFF UINT64_MAX
 
 /* Answers a delivery, which is then no longer valid. `delay_us` counts for
- * RETRY only. `error` (NULL: none) goes to the dead letter if there is one; at
- * most 1,024 bytes of it are kept. `done` may be NULL; it gets the state of the
- * timer. NO_ELEM: the lease was over and another consumer has answered, or the
- * timer was started anew. Returns NO_MEMORY. */
+ * RETRY and DEFER only. `error` (NULL: none) goes to the dead letter if there is
+ * one; at most 1,024 bytes of it are kept. `done` may be NULL; it gets the state
+ * of the timer. NO_ELEM: the lease was over and another consumer has answered,
+ * or the timer was started anew. Returns INVALID_PARAM if the delivery is not
+ * one that waits for an answer, or NO_MEMORY. */
 LAWN_API lawn_status_t lawn_durable_answer(
     lawn_durable_consumer_t *consumer, const lawn_durable_delivery_t *delivery,
     lawn_durable_answer_t answer, uint64_t delay_us, const char *error,
@@ -438,9 +442,9 @@ typedef struct {
     const char *id;
     lawn_durable_state_t state;
     uint64_t generation;
-    int64_t due_us;
+    int64_t due_us; /* of a timer that has ended: when it ended */
     unsigned attempt;
-    const void *payload;
+    const void *payload; /* of a dead letter; NULL: not known */
     size_t payload_size;
     const char *reason; /* of a dead letter: one word; NULL: none */
     const char *error;  /* of a dead letter: the last error; NULL: none */

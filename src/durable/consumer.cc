@@ -1,3 +1,526 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A consumer of what has fired.
+// Consumers (consumer.h).
+
+#include "durable/consumer.h"
+
+#include "base/base.h"
+#include "durable/backoff.h"
+#include "durable/name.h"
+
+#include <algorithm>
+#include <string.h>
+#include <unistd.h>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr uint64_t join_pause_us = 200000;
+constexpr size_t most_taken = 100;
+constexpr size_t most_given_back = 1000;
+constexpr size_t most_of_error = 1024;
+// So long has an entry waited that is given back: longer than any lease.
+constexpr const char *idle_ms = "1000000000";
+// Where the timer says nothing.
+constexpr uint64_t backoff_min_us = 1000000;
+constexpr uint64_t backoff_max_us = 600000000;
+constexpr uint64_t longest_delay = 1000000000000000; // 31 years
+
+// The numbers of the entries in a reply of XREADGROUP for one stream.
+std::vector<std::string> names_of(const Answer &answer)
+{
+    std::vector<std::string> names;
+    const redisReply *const reply = answer.reply;
+    if (answer.status != LAWN_OK || !reply ||
+        reply->type != REDIS_REPLY_ARRAY || reply->elements != 1) {
+        return names;
+    }
+    const redisReply *const stream = reply->element[0];
+    if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
+        stream->element[1]->type != REDIS_REPLY_ARRAY) {
+        return names;
+    }
+    for (size_t i = 0; i < stream->element[1]->elements; ++i) {
+        Entry entry;
+        decode_entry(stream->element[1]->element[i], &entry);
+        if (!entry.entry.empty()) {
+            names.emplace_back(entry.entry);
+        }
+    }
+    return names;
+}
+
+} // namespace
+
+ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
+                           lawn_durable_deliver_fn_t deliver, void *arg)
+    : durable_(durable), link_(*durable->link), config_(std::move(config)),
+      deliver_(deliver), arg_(arg),
+      join_pause_(durable->loop, [this] { join(0); }),
+      take_timer_(durable->loop, [this] { take(); }),
+      random_(std::random_device()())
+{
+}
+
+void ConsumerCore::open()
+{
+    answers_ = std::make_shared<Answers>(
+        link_, config_.stream, config_.group,
+        [weak = weak_from_this()](unsigned shard, const std::string &entry) {
+            if (const auto self = weak.lock()) {
+                self->held_.erase({shard, entry});
+                self->give();
+            }
+        });
+    link_.when_open(this, [this] { start(); });
+}
+
+void ConsumerCore::start()
+{
+    std::vector<unsigned> all;
+    for (unsigned shard = 0; shard < link_.shards(); ++shard) {
+        all.push_back(shard);
+    }
+    is_taking_.assign(all.size(), false);
+    if (link_.is_cluster()) {
+        for (const unsigned shard : all) {
+            readers_.push_back(
+                std::make_unique<Reader>(*this, std::vector<unsigned>{shard}));
+        }
+    } else {
+        readers_.push_back(std::make_unique<Reader>(*this, all));
+    }
+    for (const std::unique_ptr<Reader> &reader : readers_) {
+        reader->open();
+    }
+    join(0);
+}
+
+// The first shard says which group came first, and the others are told.
+void ConsumerCore::join(unsigned shard)
+{
+    Call call;
+    call.function = "lawn_join";
+    call.keys = {Key::meta, config_.stream};
+    call.args = {config_.group};
+    if (shard > 0) {
+        call.args.push_back(first_);
+    }
+    call.shard = shard;
+    link_.call(std::move(call),
+               [weak = weak_from_this(), shard](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_joined(shard, answer);
+                   }
+               });
+}
+
+void ConsumerCore::on_joined(unsigned shard, const Answer &answer)
+{
+    if (is_stopped_) {
+        return;
+    }
+    const redisReply *const reply = answer.reply;
+    if (answer.status != LAWN_OK || !reply ||
+        reply->type != REDIS_REPLY_STRING) {
+        join_pause_.start_after(join_pause_us);
+        return;
+    }
+    if (shard == 0) {
+        first_.assign(reply->str, reply->len);
+        answers_->set_reader(first_ != config_.group);
+        to_join_ = link_.shards() - 1;
+        for (unsigned other = 1; other < link_.shards(); ++other) {
+            join(other);
+        }
+    } else if (to_join_ > 0) {
+        --to_join_;
+    }
+    if (to_join_ == 0 && !is_joined_) {
+        is_joined_ = true;
+        take();
+        give();
+    }
+}
+
+// The groups are gone: the server has come back without its data.
+void ConsumerCore::rejoin()
+{
+    if (is_joined_) {
+        is_joined_ = false;
+        join(0);
+    }
+}
+
+size_t ConsumerCore::room() const
+{
+    if (is_stopped_) {
+        return 0;
+    }
+    size_t most = config_.max_in_flight;
+    if (config_.limit > 0) {
+        const uint64_t left = config_.limit - given_;
+        most = std::min<uint64_t>(most, left + in_flight());
+    }
+    const size_t here = in_flight() + backlog_.size();
+    return here < most ? most - here : 0;
+}
+
+void ConsumerCore::take()
+{
+    if (is_stopped_ || config_.no_answer) {
+        return;
+    }
+    for (unsigned shard = 0; shard < is_taking_.size(); ++shard) {
+        take_from(shard);
+    }
+    take_timer_.start_after(std::max<uint64_t>(config_.lease_us / 2, 1));
+}
+
+void ConsumerCore::take_from(unsigned shard)
+{
+    const size_t count = std::min(room(), most_taken);
+    if (count == 0 || is_taking_[shard] || !is_joined_) {
+        return;
+    }
+    is_taking_[shard] = true;
+    Call call;
+    call.function = "lawn_take";
+    call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
+                 Key::ended0, Key::ended1, Key::dead};
+    call.args = {config_.group, config_.name, std::to_string(config_.lease_us),
+                 std::to_string(count)};
+    call.shard = shard;
+    link_.call(std::move(call),
+               [weak = weak_from_this(), shard](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_taken(shard, answer);
+                   }
+               });
+}
+
+void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
+{
+    is_taking_[shard] = false;
+    const redisReply *const reply = answer.reply;
+    if (is_stopped_ || answer.status != LAWN_OK || !reply ||
+        reply->type != REDIS_REPLY_ARRAY) {
+        return;
+    }
+    const size_t before = backlog_.size();
+    for (size_t i = 0; i < reply->elements; ++i) {
+        add(shard, reply->element[i], 0);
+    }
+    const bool may_be_more = backlog_.size() > before;
+    give();
+    if (may_be_more && !is_stopped_) {
+        take_from(shard);
+    }
+}
+
+void ConsumerCore::add(unsigned shard, const redisReply *reply,
+                       unsigned deliveries)
+{
+    Entry entry;
+    const bool is_ours = decode_entry(reply, &entry);
+    const Name name(shard, entry.entry);
+    if (name.second.empty() || held_.count(name) > 0) {
+        return; // it is here already, and this consumer's lease begins anew
+    }
+    if (!is_ours) {
+        // Nobody can deal with it.
+        link_.command(shard,
+                      {"XACK", link_.key(shard, config_.stream), config_.group,
+                       name.second},
+                      [](const Answer &) {});
+        return;
+    }
+    auto delivery = std::make_unique<Delivery>();
+    const Body &body = entry.body;
+    delivery->shard = shard;
+    delivery->entry = name.second;
+    delivery->id = entry.id;
+    delivery->identity = body.identity;
+    delivery->target = body.options.target;
+    delivery->payload = body.payload;
+    const uint32_t least = body.options.backoff_min_ms;
+    const uint32_t most = body.options.backoff_max_ms;
+    delivery->backoff_min_us = least ? least * uint64_t{1000} : backoff_min_us;
+    delivery->backoff_max_us = most ? most * uint64_t{1000} : backoff_max_us;
+    lawn_durable_delivery_t *const view = &delivery->view;
+    view->id = delivery->id.c_str();
+    view->generation = body.generation;
+    view->due_us = body.due_us;
+    view->fired_us = entry.fired_us;
+    view->attempt = body.attempt;
+    view->deliveries = deliveries ? deliveries : entry.deliveries;
+    view->target =
+        delivery->target.empty() ? nullptr : delivery->target.c_str();
+    view->payload = delivery->payload.data();
+    view->payload_size = delivery->payload.size();
+    held_.insert(name);
+    backlog_.push_back(std::move(delivery));
+}
+
+void ConsumerCore::give()
+{
+    if (is_giving_) {
+        return;
+    }
+    is_giving_ = true;
+    while (!is_stopped_ && !backlog_.empty() &&
+           in_flight() < config_.max_in_flight &&
+           (config_.limit == 0 || given_ < config_.limit)) {
+        give_one();
+    }
+    is_giving_ = false;
+    if (!is_stopped_ && config_.limit > 0 && given_ == config_.limit) {
+        stop();
+    }
+    for (size_t i = 0; i < readers_.size() && !is_stopped_; ++i) {
+        readers_[i]->read();
+    }
+}
+
+void ConsumerCore::give_one()
+{
+    std::unique_ptr<Delivery> delivery = std::move(backlog_.front());
+    backlog_.pop_front();
+    ++given_;
+    const lawn_durable_delivery_t *const view = &delivery->view;
+    if (config_.no_answer) {
+        held_.erase({delivery->shard, delivery->entry});
+        deliver_(arg_, view);
+    } else {
+        live_.emplace(view, std::move(delivery));
+        deliver_(arg_, view);
+    }
+}
+
+std::string ConsumerCore::verdict(const Delivery &delivery,
+                                  lawn_durable_answer_t answer,
+                                  uint64_t delay_us, const char *error)
+{
+    const std::string text =
+        error ? std::string(error, strnlen(error, most_of_error)) : "";
+    if (delay_us == LAWN_DURABLE_BACKOFF) {
+        delay_us = backoff(delivery.backoff_min_us, delivery.backoff_max_us,
+                           delivery.view.attempt, random_());
+    }
+    const auto delay = static_cast<int64_t>(std::min(delay_us, longest_delay));
+    switch (answer) {
+    case LAWN_DURABLE_DONE:
+        return done_verdict();
+    case LAWN_DURABLE_REJECT:
+        return reject_verdict(text);
+    case LAWN_DURABLE_DEFER:
+        return defer_verdict(delay);
+    case LAWN_DURABLE_RETRY:
+        break;
+    }
+    return retry_verdict(delay, delivery.view.deliveries, text);
+}
+
+lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
+                                   lawn_durable_answer_t answer,
+                                   uint64_t delay_us, const char *error,
+                                   lawn_durable_fn_t done, void *arg)
+{
+    const auto at = live_.find(delivery);
+    if (at == live_.end()) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    const Delivery &d = *at->second;
+    Verdict v;
+    v.text = verdict(d, answer, delay_us, error);
+    v.entry = d.entry;
+    v.id = d.id;
+    v.identity = d.identity;
+    v.state = answer == LAWN_DURABLE_DONE     ? LAWN_DURABLE_SUCCESS
+              : answer == LAWN_DURABLE_REJECT ? LAWN_DURABLE_FAIL
+                                              : LAWN_DURABLE_PENDING;
+    v.generation = d.view.generation;
+    v.due_us = d.view.due_us;
+    v.attempt = d.view.attempt;
+    v.done = done;
+    v.arg = arg;
+    answers_->add(d.shard, std::move(v));
+    live_.erase(at);
+    return LAWN_OK;
+}
+
+void ConsumerCore::extend(const lawn_durable_delivery_t *delivery)
+{
+    const auto at = live_.find(delivery);
+    if (at == live_.end()) {
+        return;
+    }
+    Call call;
+    call.function = "lawn_extend";
+    call.keys = {config_.stream};
+    call.args = {config_.group, config_.name, at->second->entry};
+    call.shard = at->second->shard;
+    link_.call(std::move(call), [](const Answer &) {});
+}
+
+void ConsumerCore::stop()
+{
+    if (is_stopped_) {
+        return;
+    }
+    is_stopped_ = true;
+    join_pause_.stop();
+    take_timer_.stop();
+    for (const std::unique_ptr<Reader> &reader : readers_) {
+        reader->close();
+    }
+    if (is_joined_ && !config_.no_answer) {
+        give_back();
+    }
+}
+
+// What was read and not given goes to others at once, instead of after a lease.
+// That is what the store has for this consumer and the program has not: also
+// what was on its way when the connection was closed.
+void ConsumerCore::give_back()
+{
+    for (const std::unique_ptr<Delivery> &delivery : backlog_) {
+        held_.erase({delivery->shard, delivery->entry});
+    }
+    backlog_.clear();
+    for (unsigned shard = 0; shard < link_.shards(); ++shard) {
+        const std::string key = link_.key(shard, config_.stream);
+        const auto on_read = [&link = link_, config = config_, key, shard,
+                              held = held_](const Answer &answer) {
+            Args claim = {"XCLAIM", key, config.group, config.name, "0"};
+            const size_t head = claim.size();
+            for (const std::string &name : names_of(answer)) {
+                if (held.count({shard, name}) == 0) {
+                    claim.push_back(name);
+                }
+            }
+            if (claim.size() > head) {
+                claim.insert(claim.end(), {"IDLE", idle_ms, "JUSTID"});
+                link.command(shard, claim, [](const Answer &) {});
+            }
+        };
+        link_.command(shard,
+                      {"XREADGROUP", "GROUP", config_.group, config_.name,
+                       "COUNT", std::to_string(most_given_back), "STREAMS", key,
+                       "0"},
+                      on_read);
+    }
+}
+
+void ConsumerCore::close()
+{
+    stop();
+    link_.forget(this);
+    answers_->close();
+}
+
+} // namespace lawn::durable
+
+using lawn::durable::ConsumerConfig;
+using lawn::durable::ConsumerCore;
+using lawn::durable::Key;
+
+// The program's handle. The core may outlive it to the end of a poll, as it may
+// be closed from within its own callbacks.
+struct lawn_durable_consumer : lawn::durable::Attached {
+    lawn_durable_consumer(lawn_durable_t *d, ConsumerConfig config,
+                          lawn_durable_deliver_fn_t deliver, void *arg)
+        : durable(d), core(std::make_shared<ConsumerCore>(d, std::move(config),
+                                                          deliver, arg))
+    {
+        durable->attached.insert(this);
+        core->open();
+    }
+
+    ~lawn_durable_consumer() override
+    {
+        durable->attached.erase(this);
+        core->close();
+        if (durable->loop.is_polling()) {
+            durable->loop.defer([keep = core] {});
+        }
+    }
+
+    lawn_durable_t *const durable;
+    const std::shared_ptr<ConsumerCore> core;
+};
+
+lawn_status_t lawn_durable_consume_sized(lawn_durable_t *durable,
+                                         const lawn_durable_consume_t *consume,
+                                         size_t size,
+                                         lawn_durable_deliver_fn_t deliver,
+                                         void *arg,
+                                         lawn_durable_consumer_t **consumer_p)
+try {
+    lawn_durable_consume_t params;
+    if (!lawn::read_known(consume, size, &params)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    ConsumerConfig config;
+    config.group = params.group ? params.group : "lawn";
+    config.name = params.name ? params.name : lawn::durable::unique_name();
+    config.stream = params.pushes ? Key::push : Key::out;
+    config.no_answer = params.no_answer;
+    config.max_in_flight = params.max_in_flight ? params.max_in_flight : 256;
+    config.limit = params.limit;
+    config.lease_us = params.lease_us ? params.lease_us : 30000000;
+    if (!durable || !deliver || !consumer_p ||
+        !lawn::durable::id_is_valid(config.group) ||
+        !lawn::durable::id_is_valid(config.name) ||
+        config.lease_us > lawn::durable::longest_lease_us) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    *consumer_p =
+        new lawn_durable_consumer(durable, std::move(config), deliver, arg);
+    return LAWN_OK;
+} catch (const std::bad_alloc &) {
+    return LAWN_ERR_NO_MEMORY;
+}
+
+lawn_status_t lawn_durable_answer(lawn_durable_consumer_t *consumer,
+                                  const lawn_durable_delivery_t *delivery,
+                                  lawn_durable_answer_t answer,
+                                  uint64_t delay_us, const char *error,
+                                  lawn_durable_fn_t done, void *arg)
+try {
+    if (!consumer || answer < LAWN_DURABLE_DONE ||
+        answer > LAWN_DURABLE_DEFER) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    return consumer->core->answer(delivery, answer, delay_us, error, done, arg);
+} catch (const std::bad_alloc &) {
+    return LAWN_ERR_NO_MEMORY;
+}
+
+void lawn_durable_extend(lawn_durable_consumer_t *consumer,
+                         const lawn_durable_delivery_t *delivery)
+try {
+    consumer->core->extend(delivery);
+} catch (const std::bad_alloc &) {
+    // The lease is not extended, which is what a lost request would give.
+}
+
+void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer)
+try {
+    consumer->core->stop();
+} catch (const std::bad_alloc &) {
+    // What was not given back goes to others when its lease is over.
+}
+
+size_t lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer)
+{
+    return consumer->core->in_flight();
+}
+
+void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer)
+{
+    delete consumer;
+}

@@ -1,3 +1,423 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The pump, which fires what is due.
+// Pumps (pump.h).
+
+#include "durable/pump.h"
+
+#include "base/base.h"
+#include "durable/cron.h"
+#include "durable/name.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr unsigned most_fired = 500; // by one call
+constexpr unsigned most_dues = 64;   // in one answer
+constexpr unsigned most_calls = 64;  // of a shard, without their answers
+constexpr uint64_t backup_delay_us = 20000;
+constexpr uint64_t beat_us = 4000000;
+constexpr uint64_t alive_us = 10000000; // without a heart-beat
+constexpr unsigned most_crons = 100;    // renewed by one call
+constexpr size_t most_parsed = 1000;    // expressions
+
+// Each shard is looked at now and then, whatever messages say: should the
+// store's clock be set forward, nobody would tell. More often while messages
+// are lost, as a connection for them is missing.
+constexpr uint64_t sweep_us = 30000000;
+constexpr uint64_t sweep_often_us = 1000000;
+
+} // namespace
+
+PumpCore::PumpCore(lawn_durable_t *durable, PumpConfig config)
+    : durable_(durable), link_(*durable->link), config_(std::move(config)),
+      call_timer_(durable->loop,
+                  [this] {
+                      touch();
+                      schedule_->run(lawn_get_time());
+                  }),
+      beat_timer_(durable->loop, [this] { beat(true); }),
+      sweep_timer_(durable->loop, [this] { sweep(); })
+{
+}
+
+PumpCore::~PumpCore() = default;
+
+void PumpCore::open()
+{
+    link_.when_open(this, [this] { start(); });
+}
+
+void PumpCore::start()
+{
+    ScheduleParams params;
+    params.coalesce =
+        lawn_time_from_usec(static_cast<double>(config_.coalesce_us));
+    params.backup_delay = lawn_time_from_usec(backup_delay_us);
+    params.acting = lawn_time_from_usec(beat_us);
+    params.prefetch_us = static_cast<int64_t>(config_.prefetch_us);
+    params.max_calls = most_calls;
+    const unsigned count = link_.shards();
+    Schedule::Store &store = *this;
+    schedule_ = std::make_unique<Schedule>(store, count, params);
+    is_renewing_.assign(count, false);
+    std::vector<unsigned> all;
+    for (unsigned shard = 0; shard < count; ++shard) {
+        shard_of_channel_[link_.wake_channel(shard)] = shard;
+        all.push_back(shard);
+        if (link_.is_cluster()) {
+            open_channel({shard});
+        }
+    }
+    if (!link_.is_cluster()) {
+        open_channel(all);
+    }
+    beat(true);
+    sweep();
+}
+
+void PumpCore::open_channel(std::vector<unsigned> shards)
+{
+    std::vector<std::string> names;
+    for (const unsigned shard : shards) {
+        names.push_back(link_.wake_channel(shard));
+    }
+    const unsigned first = shards.front();
+    Channel::Events events;
+    events.connected = [this, shards = std::move(shards)] {
+        on_connected(shards);
+    };
+    events.lost = [this](const char *) {
+        touch();
+        sweep_timer_.start_after(sweep_often_us);
+    };
+    events.message = [this](std::string_view channel,
+                            std::string_view message) {
+        on_message(channel, message);
+    };
+    channels_.push_back(
+        link_.open_channel(first, std::move(names), std::move(events)));
+}
+
+// Messages may have been lost before.
+void PumpCore::on_connected(const std::vector<unsigned> &shards)
+{
+    touch();
+    const lawn_time_t now = lawn_get_time();
+    for (const unsigned shard : shards) {
+        schedule_->ask(shard, now);
+    }
+}
+
+void PumpCore::on_message(std::string_view channel, std::string_view message)
+{
+    touch();
+    const auto shard = shard_of_channel_.find(std::string(channel));
+    if (shard == shard_of_channel_.end()) {
+        return;
+    }
+    const lawn_time_t now = lawn_get_time();
+    int64_t due_us = 0;
+    const char *const end = message.data() + message.size();
+    const auto parsed = std::from_chars(message.data(), end, due_us);
+    if (parsed.ec == std::errc() && parsed.ptr == end && due_us >= 0) {
+        schedule_->wake(shard->second, due_us, now);
+    } else {
+        schedule_->ask(shard->second, now);
+    }
+}
+
+void PumpCore::sweep()
+{
+    touch();
+    const lawn_time_t now = lawn_get_time();
+    for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
+        schedule_->ask(shard, now);
+    }
+    const bool is_listening = std::all_of(
+        channels_.begin(), channels_.end(),
+        [](const auto &channel) { return channel->is_connected(); });
+    sweep_timer_.start_after(is_listening ? sweep_us : sweep_often_us);
+}
+
+void PumpCore::touch()
+{
+    if (is_touched_ || is_closed_) {
+        return;
+    }
+    is_touched_ = true;
+    ++stats_.wakeups;
+    link_.loop().defer([weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self && !self->is_closed_) {
+            self->is_touched_ = false;
+            self->call_timer_.start_at(self->schedule_->next());
+        }
+    });
+}
+
+void PumpCore::fire(unsigned shard, uint64_t call)
+{
+    ++stats_.calls;
+    Call c;
+    c.function = "lawn_fire";
+    c.keys = {Key::due,  Key::body,   Key::meta,   Key::out,
+              Key::push, Key::ended0, Key::ended1, Key::cron};
+    c.args = {std::to_string(most_fired), std::to_string(config_.prefetch_us),
+              std::to_string(most_dues)};
+    c.shard = shard;
+    link_.call(std::move(c),
+               [weak = weak_from_this(), shard, call](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_fired(shard, call, answer);
+                   }
+               });
+}
+
+void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
+{
+    if (is_closed_) {
+        return;
+    }
+    touch();
+    const lawn_time_t now = lawn_get_time();
+    Fired fired;
+    if (answer.status != LAWN_OK || !decode(answer.reply, &fired)) {
+        ++stats_.errors;
+        schedule_->on_lost(shard, call, now);
+        return;
+    }
+    stats_.fired += fired.fired;
+    lawn_histogram_add(
+        &stats_.round_trip_us,
+        static_cast<uint64_t>(lawn_time_to_usec(now - answer.sent)));
+    link_.note_time(shard, answer.sent, fired.now_us);
+    FireReply reply;
+    reply.now_us = fired.now_us;
+    reply.fired = fired.fired;
+    reply.is_more = fired.more;
+    reply.is_full = fired.due_us.size() >= most_dues;
+    reply.dues = std::move(fired.due_us);
+    schedule_->on_answer(shard, call, reply, now);
+    if (fired.cron > 0) {
+        renew_crons(shard);
+    }
+}
+
+int64_t PumpCore::store_time(unsigned shard, lawn_time_t time)
+{
+    return link_.store_time(shard, time);
+}
+
+lawn_time_t PumpCore::send_time(unsigned shard, int64_t store_us)
+{
+    return link_.send_time(shard, store_us);
+}
+
+void PumpCore::fired_late(uint64_t late_us)
+{
+    lawn_histogram_add(&stats_.lateness_us, late_us);
+}
+
+void PumpCore::beat(bool is_staying)
+{
+    Call call;
+    call.function = "lawn_beat";
+    call.keys = {Key::pumps};
+    call.args = {config_.name, is_staying ? "1" : "0",
+                 std::to_string(alive_us)};
+    link_.call(std::move(call),
+               [weak = weak_from_this()](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_beat(answer);
+                   }
+               });
+    if (is_staying) {
+        touch();
+        beat_timer_.start_after(beat_us);
+    }
+}
+
+void PumpCore::on_beat(const Answer &answer)
+{
+    std::vector<std::string_view> names;
+    if (is_closed_ || answer.status != LAWN_OK ||
+        !decode(answer.reply, &names)) {
+        return;
+    }
+    touch();
+    const lawn_time_t now = lawn_get_time();
+    const std::vector<std::string> pumps(names.begin(), names.end());
+    for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
+        const std::string preferred = preferred_pump(pumps, shard);
+        schedule_->set_backup(
+            shard, !preferred.empty() && preferred != config_.name, now);
+    }
+}
+
+// The store cannot reckon the times of cron expressions. A timer waits with its
+// next time at hand; when it has fired, the time after that is put there.
+void PumpCore::renew_crons(unsigned shard)
+{
+    if (is_renewing_[shard]) {
+        return;
+    }
+    is_renewing_[shard] = true;
+    Call call;
+    call.function = "lawn_cron";
+    call.keys = {Key::body, Key::cron};
+    call.args = {std::to_string(most_crons)};
+    call.shard = shard;
+    link_.call(std::move(call),
+               [weak = weak_from_this(), shard](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_crons(shard, answer);
+                   }
+               });
+}
+
+void PumpCore::on_crons(unsigned shard, const Answer &answer)
+{
+    is_renewing_[shard] = false;
+    std::vector<CronTimer> timers;
+    if (is_closed_) {
+        return;
+    }
+    touch();
+    if (answer.status != LAWN_OK || !decode(answer.reply, &timers)) {
+        ++stats_.errors;
+        return; // the next call of lawn_fire tells that they wait
+    }
+    if (timers.empty()) {
+        return;
+    }
+    Call call;
+    call.function = "lawn_renew";
+    call.keys = {Key::due, Key::body, Key::meta, Key::cron};
+    call.shard = shard;
+    for (const CronTimer &timer : timers) {
+        call.args.insert(call.args.end(), {std::string(timer.id),
+                                           std::to_string(timer.generation),
+                                           std::to_string(next_time(timer))});
+    }
+    is_renewing_[shard] = true;
+    const bool is_more = timers.size() == most_crons;
+    link_.call(std::move(call), [weak = weak_from_this(), shard,
+                                 is_more](const Answer &renewed) {
+        const auto self = weak.lock();
+        if (!self || self->is_closed_) {
+            return;
+        }
+        self->touch();
+        self->is_renewing_[shard] = false;
+        if (is_more && renewed.status == LAWN_OK &&
+            renewed.reply->integer > 0) {
+            self->renew_crons(shard);
+        }
+    });
+}
+
+// Returns 0 if the expression has no further time.
+int64_t PumpCore::next_time(const CronTimer &timer)
+{
+    const std::string name =
+        std::string(timer.expression) + '\n' + std::string(timer.zone);
+    auto at = crons_.find(name);
+    if (at == crons_.end()) {
+        if (crons_.size() >= most_parsed) {
+            crons_.clear();
+        }
+        auto cron = std::make_unique<Cron>();
+        std::string error;
+        if (!cron->parse(timer.expression, timer.zone, &error)) {
+            return 0;
+        }
+        at = crons_.emplace(name, std::move(cron)).first;
+    }
+    int64_t next_us = 0;
+    return at->second->next(timer.after_us, &next_us) ? next_us : 0;
+}
+
+void PumpCore::close()
+{
+    if (schedule_) {
+        schedule_->stop();
+        beat(false);
+    }
+    is_closed_ = true;
+    link_.forget(this);
+    call_timer_.stop();
+    beat_timer_.stop();
+    sweep_timer_.stop();
+    channels_.clear();
+}
+
+} // namespace lawn::durable
+
+using lawn::durable::PumpConfig;
+using lawn::durable::PumpCore;
+
+// The program's handle. The core may outlive it to the end of a poll.
+struct lawn_durable_pump : lawn::durable::Attached {
+    lawn_durable_pump(lawn_durable_t *d, PumpConfig config)
+        : durable(d), core(std::make_shared<PumpCore>(d, std::move(config)))
+    {
+        durable->attached.insert(this);
+        core->open();
+    }
+
+    ~lawn_durable_pump() override
+    {
+        durable->attached.erase(this);
+        core->close();
+        if (durable->loop.is_polling()) {
+            durable->loop.defer([keep = core] {});
+        }
+    }
+
+    lawn_durable_t *const durable;
+    const std::shared_ptr<PumpCore> core;
+};
+
+lawn_status_t
+lawn_durable_pump_start_sized(lawn_durable_t *durable,
+                              const lawn_durable_pump_params_t *pump_params,
+                              size_t size, lawn_durable_pump_t **pump_p)
+try {
+    lawn_durable_pump_params_t params;
+    if (!lawn::read_known(pump_params, size, &params)) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    PumpConfig config;
+    config.name = params.name ? params.name : lawn::durable::unique_name();
+    config.prefetch_us = params.prefetch_us ? params.prefetch_us : 100000;
+    config.coalesce_us = params.coalesce_us ? params.coalesce_us : 250;
+    // An hour is longer than what anybody wants of either.
+    constexpr uint64_t longest_us = 3600000000;
+    if (!durable || !pump_p || !lawn::durable::id_is_valid(config.name) ||
+        config.prefetch_us > longest_us || config.coalesce_us > longest_us) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    *pump_p = new lawn_durable_pump(durable, std::move(config));
+    return LAWN_OK;
+} catch (const std::bad_alloc &) {
+    return LAWN_ERR_NO_MEMORY;
+}
+
+void lawn_durable_pump_query_sized(const lawn_durable_pump_t *pump,
+                                   lawn_durable_pump_stats_t *stats,
+                                   size_t size)
+{
+    lawn::copy_known(stats, size, &pump->core->stats(),
+                     sizeof(lawn_durable_pump_stats_t));
+}
+
+void lawn_durable_pump_close(lawn_durable_pump_t *pump)
+{
+    delete pump;
+}

@@ -121,6 +121,21 @@ bool Schedule::take_call(Shard *shard, uint64_t call)
     return true;
 }
 
+void Schedule::tell_late(const Shard &shard, const FireReply &reply)
+{
+    uint64_t told = 0;
+    for (const int64_t due : shard.dues) {
+        if (due > reply.now_us || told == reply.fired) {
+            return;
+        }
+        store_.fired_late(static_cast<uint64_t>(reply.now_us - due));
+        ++told;
+    }
+    if (told == 0 && reply.fired > 0 && shard.wake_us <= reply.now_us) {
+        store_.fired_late(static_cast<uint64_t>(reply.now_us - shard.wake_us));
+    }
+}
+
 void Schedule::on_answer(unsigned shard, uint64_t call, const FireReply &reply,
                          lawn_time_t now)
 {
@@ -130,12 +145,10 @@ void Schedule::on_answer(unsigned shard, uint64_t call, const FireReply &reply,
     }
     s->lost = 0;
     s->not_before = 0;
+    tell_late(*s, reply);
     s->dues = reply.dues;
     s->known_us =
         reply.is_full ? s->dues.back() : reply.now_us + params_.prefetch_us;
-    if (s->dues.empty() && reply.head_us != never_us) {
-        s->dues.push_back(reply.head_us);
-    }
     if (s->wake_call < call) {
         s->wake_us = never_us; // the answer has it
     }

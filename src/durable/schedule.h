@@ -28,12 +28,11 @@ constexpr int64_t never_us = INT64_MAX;
 
 // What the store answers to a call of lawn_fire.
 struct FireReply {
-    int64_t now_us = 0;         // the store's clock
-    uint64_t fired = 0;         // how many timers the call has fired
-    std::vector<int64_t> dues;  // the next due times, ascending
-    bool is_full = false;       // there are more of them than one answer has
-    int64_t head_us = never_us; // the first due time if `dues` is empty
-    bool is_more = false;       // more is due than the limit of a call
+    int64_t now_us = 0;        // the store's clock
+    uint64_t fired = 0;        // how many timers the call has fired
+    std::vector<int64_t> dues; // the next due times, ascending
+    bool is_full = false;      // there are more of them than one answer has
+    bool is_more = false;      // more is due than the limit of a call
 };
 
 struct ScheduleParams {
@@ -57,6 +56,8 @@ public:
         // See Link::store_time() and Link::send_time().
         virtual int64_t store_time(unsigned shard, lawn_time_t time) = 0;
         virtual lawn_time_t send_time(unsigned shard, int64_t store_us) = 0;
+        // A timer whose due time was known has been fired so late.
+        virtual void fired_late(uint64_t late_us) = 0;
 
     protected:
         ~Store() = default;
@@ -135,6 +136,7 @@ private:
     lawn_time_t time_of_due(const Shard &shard, lawn_time_t now) const;
     lawn_time_t time_of_call(const Shard &shard, lawn_time_t now) const;
     bool take_call(Shard *shard, uint64_t call);
+    void tell_late(const Shard &shard, const FireReply &reply);
     void arm(Shard *shard, lawn_time_t now);
     void call(Shard *shard, lawn_time_t now);
 

@@ -1,0 +1,190 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Batches of answers (answers.h).
+
+#include "durable/answers.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr size_t most_in_batch = 200;
+constexpr uint64_t first_pause_us = 20000;
+constexpr unsigned most_doublings = 7;
+
+// May the same batch succeed later? If not, the deliveries go to others when
+// their leases are over.
+bool is_transient(lawn_status_t status)
+{
+    return status == LAWN_ERR_IO || status == LAWN_ERR_TIMED_OUT ||
+           status == LAWN_ERR_NO_MEMORY || status == LAWN_ERR_BUSY;
+}
+
+} // namespace
+
+Answers::Answers(Link &link, Key stream, std::string group,
+                 std::function<void(unsigned, const std::string &)> answered)
+    : link_(link), stream_(stream), group_(std::move(group)),
+      answered_(std::move(answered))
+{
+}
+
+Answers::Shard *Answers::at(unsigned shard)
+{
+    if (shards_.size() <= shard) {
+        shards_.resize(shard + 1);
+    }
+    if (!shards_[shard]) {
+        shards_[shard] = std::make_unique<Shard>();
+        shards_[shard]->pause = std::make_unique<Timer>(
+            link_.loop(), [this, shard] { send(shard); });
+    }
+    return shards_[shard].get();
+}
+
+void Answers::add(unsigned shard, Verdict verdict)
+{
+    at(shard)->waiting.push_back(std::move(verdict));
+    ++size_;
+    if (!is_flushing_) {
+        is_flushing_ = true;
+        link_.loop().defer([weak = weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                self->flush();
+            }
+        });
+    }
+}
+
+void Answers::close()
+{
+    is_closed_ = true;
+    for (const std::unique_ptr<Shard> &shard : shards_) {
+        if (shard) {
+            shard->pause->stop();
+        }
+    }
+}
+
+void Answers::flush()
+{
+    is_flushing_ = false;
+    for (unsigned shard = 0; shard < shards_.size() && !is_closed_; ++shard) {
+        if (shards_[shard] && shards_[shard]->sent.empty()) {
+            send(shard);
+        }
+    }
+}
+
+// Sends the next batch, or the one before again.
+void Answers::send(unsigned shard)
+{
+    Shard *const s = at(shard);
+    if (s->sent.empty()) {
+        const auto end =
+            s->waiting.begin() +
+            static_cast<ptrdiff_t>(std::min(s->waiting.size(), most_in_batch));
+        std::move(s->waiting.begin(), end, std::back_inserter(s->sent));
+        s->waiting.erase(s->waiting.begin(), end);
+    }
+    if (s->sent.empty()) {
+        return;
+    }
+    Call call;
+    call.function = "lawn_answer";
+    call.keys = {Key::due,    Key::body,   Key::meta, stream_,
+                 Key::ended0, Key::ended1, Key::dead};
+    call.shard = shard;
+    call.args.push_back(group_);
+    for (const Verdict &verdict : s->sent) {
+        call.args.insert(call.args.end(), {verdict.entry, verdict.id,
+                                           verdict.identity, verdict.text});
+    }
+    link_.call(std::move(call),
+               [weak = weak_from_this(), shard](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_answer(shard, answer);
+                   }
+               });
+}
+
+void Answers::on_answer(unsigned shard, const Answer &answer)
+{
+    if (is_closed_) {
+        return;
+    }
+    Shard *const s = at(shard);
+    if (is_transient(answer.status)) {
+        s->is_unknown |=
+            answer.status == LAWN_ERR_IO || answer.status == LAWN_ERR_TIMED_OUT;
+        s->pause->start_after(first_pause_us
+                              << std::min(s->failures, most_doublings));
+        ++s->failures;
+        return;
+    }
+    complete(shard, answer);
+    if (!is_closed_) {
+        send(shard);
+    }
+}
+
+void Answers::complete(unsigned shard, const Answer &answer)
+{
+    Shard *const s = at(shard);
+    const std::vector<Verdict> batch = std::move(s->sent);
+    const bool is_unknown = s->is_unknown;
+    s->sent.clear();
+    s->failures = 0;
+    s->is_unknown = false;
+    const redisReply *const reply = answer.reply;
+    const bool is_list = answer.status == LAWN_OK && reply &&
+                         reply->type == REDIS_REPLY_ARRAY &&
+                         reply->elements == batch.size();
+    for (size_t i = 0; i < batch.size() && !is_closed_; ++i) {
+        --size_;
+        if (is_list && reply->element[i]->type == REDIS_REPLY_INTEGER) {
+            finish(shard, batch[i], LAWN_OK, nullptr,
+                   reply->element[i]->integer, is_unknown);
+        } else if (answer.status == LAWN_OK) {
+            finish(shard, batch[i], LAWN_ERR_CORRUPT,
+                   "the store's reply to lawn_answer is not a list of results",
+                   0, false);
+        } else {
+            finish(shard, batch[i], answer.status, answer.error, 0, false);
+        }
+    }
+}
+
+void Answers::finish(unsigned shard, const Verdict &verdict,
+                     lawn_status_t status, const char *error, long long result,
+                     bool is_unknown)
+{
+    lawn_durable_result_t r = {};
+    r.status = status;
+    r.error = error;
+    r.generation = verdict.generation;
+    r.due_us = verdict.due_us;
+    r.attempt = verdict.attempt;
+    if (status == LAWN_OK && is_reader_) {
+        r.state = LAWN_DURABLE_UNKNOWN;
+    } else if (status == LAWN_OK && result == 0) {
+        r.status = is_unknown ? LAWN_ERR_IO : LAWN_ERR_NO_ELEM;
+        r.error = is_unknown ? "unknown: the connection was lost, and this or "
+                               "another answer was taken"
+                             : "too late: the delivery was answered, or the "
+                               "timer was started anew";
+    } else if (status == LAWN_OK) {
+        r.state = result == 2 ? LAWN_DURABLE_DEAD : verdict.state;
+    }
+    answered_(shard, verdict.entry);
+    if (verdict.done) {
+        verdict.done(verdict.arg, &r);
+    }
+}
+
+} // namespace lawn::durable

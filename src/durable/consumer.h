@@ -1,0 +1,163 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A consumer: it joins the group, reads the streams of all shards, gives what
+// it has read to the program, and sends the answers. What others have left
+// unanswered for longer than the lease it takes over.
+
+#ifndef LAWN_SRC_DURABLE_CONSUMER_H
+#define LAWN_SRC_DURABLE_CONSUMER_H
+
+#include "durable/answers.h"
+#include "durable/codec.h"
+#include "durable/handle.h"
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace lawn::durable
+{
+
+struct ConsumerConfig {
+    std::string group;
+    std::string name;
+    Key stream = Key::out;
+    bool no_answer = false;
+    size_t max_in_flight = 0;
+    uint64_t limit = 0;
+    uint64_t lease_us = 0;
+};
+
+// What the program is given, and what is needed for its answer.
+struct Delivery {
+    lawn_durable_delivery_t view;
+    unsigned shard;
+    std::string entry; // its number in the stream
+    std::string id;
+    std::string identity;
+    std::string target;
+    std::string payload;
+    uint64_t backoff_min_us;
+    uint64_t backoff_max_us;
+};
+
+class ConsumerCore;
+
+// Reads the streams of some shards, on a connection of its own: of all shards,
+// or in a Cluster of one.
+class Reader
+{
+public:
+    Reader(ConsumerCore &core, std::vector<unsigned> shards);
+
+    void open();
+    void close();
+    // Reads, unless it does already or has no room.
+    void read();
+
+private:
+    void on_connected();
+    Args command(const std::vector<unsigned> &shards, size_t count,
+                 bool is_blocking) const;
+    void on_read(size_t looked_at, const Answer &answer);
+    void recover();
+    void on_recovered(const Answer &answer);
+    void on_failure(const Answer &answer);
+    // Hand what a reply of XREADGROUP has to the core, and return how many
+    // entries that is.
+    size_t take_entries(const redisReply *reply, unsigned deliveries);
+    size_t take_entry(size_t index, const redisReply *entry,
+                      unsigned deliveries);
+
+    ConsumerCore &core_;
+    const std::vector<unsigned> shards_;
+    std::unordered_map<std::string, size_t> keys_; // index in `shards_`
+    std::unique_ptr<Channel> channel_;
+    std::vector<std::string> history_; // where to read on, per shard
+    Timer pause_;
+    size_t next_ = 0;    // the shard to look at next, when there is little room
+    size_t in_vain_ = 0; // how many in succession had nothing
+    bool is_busy_ = true; // reads, pauses, or is not connected
+    bool is_recovered_ = false;
+};
+
+class ConsumerCore : public std::enable_shared_from_this<ConsumerCore>
+{
+public:
+    ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
+                 lawn_durable_deliver_fn_t deliver, void *arg);
+
+    // Begins when the store is reached.
+    void open();
+    void stop();
+    // No callbacks from now on.
+    void close();
+
+    lawn_status_t answer(const lawn_durable_delivery_t *delivery,
+                         lawn_durable_answer_t answer, uint64_t delay_us,
+                         const char *error, lawn_durable_fn_t done, void *arg);
+    void extend(const lawn_durable_delivery_t *delivery);
+    size_t in_flight() const
+    {
+        return live_.size() + answers_->size();
+    }
+
+private:
+    friend class Reader;
+    using Name = std::pair<unsigned, std::string>; // shard and entry
+
+    void start();
+    void join(unsigned shard);
+    void on_joined(unsigned shard, const Answer &answer);
+    void on_all_joined();
+    void rejoin();
+
+    void take();
+    void take_from(unsigned shard);
+    void on_taken(unsigned shard, const Answer &answer);
+
+    // How many more entries may be read.
+    size_t room() const;
+    // Puts an entry into the backlog; `deliveries` 0: the reply has it.
+    void add(unsigned shard, const redisReply *reply, unsigned deliveries);
+    // Gives what was read, and reads on.
+    void give();
+    void give_one();
+    void give_back();
+    std::string verdict(const Delivery &delivery, lawn_durable_answer_t answer,
+                        uint64_t delay_us, const char *error);
+
+    lawn_durable_t *const durable_;
+    Link &link_;
+    const ConsumerConfig config_;
+    const lawn_durable_deliver_fn_t deliver_;
+    void *const arg_;
+    std::shared_ptr<Answers> answers_;
+    std::vector<std::unique_ptr<Reader>> readers_;
+    std::deque<std::unique_ptr<Delivery>> backlog_; // read and not given
+    std::unordered_map<const lawn_durable_delivery_t *,
+                       std::unique_ptr<Delivery>>
+        live_;            // given and not answered
+    std::set<Name> held_; // entries that are here, until the store has answers
+    std::vector<bool> is_taking_;
+    Timer join_pause_;
+    Timer take_timer_;
+    std::mt19937_64 random_;
+    std::string first_; // the group whose answers count
+    uint64_t given_ = 0;
+    size_t to_join_ = 0;
+    bool is_joined_ = false;
+    bool is_giving_ = false;
+    bool is_stopped_ = false;
+};
+
+constexpr uint64_t longest_lease_us = 1000000000000; // 11 days
+
+} // namespace lawn::durable
+
+#endif

@@ -1,0 +1,235 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// How a consumer reads (consumer.h).
+//
+// COUNT of XREADGROUP is for each stream. So while there is room for fewer
+// entries than there are shards, the reader looks at as many shards as there is
+// room for, in turn and without blocking, and blocks on all when all were
+// empty. More than there is room for may come only if entries of several shards
+// arrive in the same moment. They wait here until they can be given.
+
+#include "durable/consumer.h"
+
+#include <algorithm>
+#include <string.h>
+
+namespace lawn::durable
+{
+
+namespace
+{
+
+constexpr uint64_t block_ms = 5000;
+constexpr size_t most_at_once = 128; // entries of a shard
+constexpr uint64_t failure_pause_us = 200000;
+
+bool is_array(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY;
+}
+
+bool is_string(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_STRING;
+}
+
+} // namespace
+
+Reader::Reader(ConsumerCore &core, std::vector<unsigned> shards)
+    : core_(core), shards_(std::move(shards)),
+      pause_(core.link_.loop(), [this] {
+          is_busy_ = false;
+          read();
+      })
+{
+    for (size_t i = 0; i < shards_.size(); ++i) {
+        keys_[core_.link_.key(shards_[i], core_.config_.stream)] = i;
+    }
+}
+
+void Reader::open()
+{
+    Channel::Events events;
+    events.connected = [this] { on_connected(); };
+    events.lost = [this](const char *) {
+        pause_.stop();
+        is_busy_ = true; // until it is connected again
+    };
+    channel_ = core_.link_.open_channel(shards_.front(), {}, std::move(events));
+}
+
+void Reader::close()
+{
+    channel_.reset();
+    pause_.stop();
+    is_busy_ = true;
+}
+
+void Reader::on_connected()
+{
+    is_busy_ = false;
+    is_recovered_ = core_.config_.no_answer;
+    history_.assign(shards_.size(), "0");
+    read();
+}
+
+void Reader::read()
+{
+    if (is_busy_ || !channel_ || !channel_->is_connected() ||
+        !core_.is_joined_) {
+        return;
+    }
+    if (!is_recovered_) {
+        recover();
+        return;
+    }
+    const size_t room = core_.room() / core_.readers_.size() +
+                        (core_.room() % core_.readers_.size() != 0);
+    if (room == 0) {
+        return;
+    }
+    std::vector<unsigned> shards = shards_;
+    bool is_blocking = true;
+    size_t count = std::min(room / shards_.size(), most_at_once);
+    if (count == 0) {
+        count = 1;
+        is_blocking = in_vain_ >= shards_.size();
+        if (!is_blocking) {
+            shards.resize(std::min(room, shards_.size() - in_vain_));
+            for (unsigned &shard : shards) {
+                shard = shards_[next_];
+                next_ = (next_ + 1) % shards_.size();
+            }
+        }
+    }
+    is_busy_ = true;
+    const size_t looked_at = shards.size();
+    channel_->send(
+        command(shards, count, is_blocking),
+        block_ms * 1000 + core_.durable_->params.request_timeout_us,
+        [weak = core_.weak_from_this(), this, looked_at](const Answer &answer) {
+            if (const auto core = weak.lock()) {
+                on_read(looked_at, answer);
+            }
+        });
+}
+
+Args Reader::command(const std::vector<unsigned> &shards, size_t count,
+                     bool is_blocking) const
+{
+    const ConsumerConfig &config = core_.config_;
+    Args args = {"XREADGROUP", "GROUP", config.group,
+                 config.name,  "COUNT", std::to_string(count)};
+    if (is_blocking) {
+        args.insert(args.end(), {"BLOCK", std::to_string(block_ms)});
+    }
+    // A group that only reads, and does not answer, leaves no entry waiting.
+    if (config.no_answer && core_.first_ != config.group) {
+        args.push_back("NOACK");
+    }
+    args.push_back("STREAMS");
+    for (const unsigned shard : shards) {
+        args.push_back(core_.link_.key(shard, config.stream));
+    }
+    args.insert(args.end(), shards.size(), ">");
+    return args;
+}
+
+void Reader::on_read(size_t looked_at, const Answer &answer)
+{
+    if (core_.is_stopped_) {
+        return;
+    }
+    if (answer.status != LAWN_OK) {
+        on_failure(answer);
+        return;
+    }
+    is_busy_ = false;
+    const size_t count = take_entries(answer.reply, 1);
+    in_vain_ = count > 0 ? 0 : (in_vain_ + looked_at) % (2 * shards_.size());
+    core_.give();
+    read();
+}
+
+// What was given to this consumer and has not arrived, as the connection was
+// lost, or the program was started anew with the same name.
+void Reader::recover()
+{
+    const ConsumerConfig &config = core_.config_;
+    Args args = {"XREADGROUP", "GROUP", config.group,
+                 config.name,  "COUNT", std::to_string(most_at_once),
+                 "STREAMS"};
+    for (const unsigned shard : shards_) {
+        args.push_back(core_.link_.key(shard, config.stream));
+    }
+    args.insert(args.end(), history_.begin(), history_.end());
+    is_busy_ = true;
+    channel_->send(args, core_.durable_->params.request_timeout_us,
+                   [weak = core_.weak_from_this(), this](const Answer &answer) {
+                       if (const auto core = weak.lock()) {
+                           on_recovered(answer);
+                       }
+                   });
+}
+
+void Reader::on_recovered(const Answer &answer)
+{
+    if (core_.is_stopped_) {
+        return;
+    }
+    if (answer.status != LAWN_OK) {
+        on_failure(answer);
+        return;
+    }
+    is_busy_ = false;
+    is_recovered_ = take_entries(answer.reply, 2) == 0;
+    core_.give();
+    read();
+}
+
+void Reader::on_failure(const Answer &answer)
+{
+    if (!channel_ || !channel_->is_connected()) {
+        return; // on_connected() goes on
+    }
+    pause_.start_after(failure_pause_us);
+    if (answer.error && strstr(answer.error, "NOGROUP")) {
+        core_.rejoin();
+    }
+}
+
+size_t Reader::take_entries(const redisReply *reply, unsigned deliveries)
+{
+    size_t count = 0;
+    for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
+        const redisReply *const stream = reply->element[i];
+        if (!is_array(stream) || stream->elements != 2 ||
+            !is_string(stream->element[0]) || !is_array(stream->element[1])) {
+            continue;
+        }
+        const auto key = keys_.find(
+            std::string(stream->element[0]->str, stream->element[0]->len));
+        if (key == keys_.end()) {
+            continue;
+        }
+        const redisReply *const entries = stream->element[1];
+        for (size_t k = 0; k < entries->elements; ++k) {
+            count += take_entry(key->second, entries->element[k], deliveries);
+        }
+    }
+    return count;
+}
+
+size_t Reader::take_entry(size_t index, const redisReply *entry,
+                          unsigned deliveries)
+{
+    if (!is_array(entry) || entry->elements != 2 ||
+        !is_string(entry->element[0])) {
+        return 0;
+    }
+    history_[index].assign(entry->element[0]->str, entry->element[0]->len);
+    core_.add(shards_[index], entry, deliveries);
+    return 1;
+}
+
+} // namespace lawn::durable
