@@ -19,6 +19,7 @@ namespace
 
 constexpr uint64_t restart_pause_us = 10000;
 constexpr uint64_t wait_slack_us = 1000000;
+constexpr double wait_share = 0.9; // of the time that is left
 
 // The number after `name` in the text of INFO; 0 if there is none.
 unsigned info_number(std::string_view info, std::string_view name)
@@ -223,9 +224,10 @@ void RequestSession::end_batch()
             end = std::max(end, request.deadline);
         }
     }
-    // 0 would mean for ever.
+    // Before the requests time out, so that they can tell the number. 0 would
+    // mean for ever.
     const uint64_t msec =
-        static_cast<uint64_t>(lawn_time_to_msec(end - now)) + 1;
+        static_cast<uint64_t>(lawn_time_to_msec(end - now) * wait_share) + 1;
     const std::string msec_text = std::to_string(msec);
     is_waiting_ = true;
     is_marked_ = false;
