@@ -33,7 +33,6 @@ TEST(DurableUrl, NamesAHostAndAPort)
     EXPECT_EQ(parsed("redis://").endpoints[0].text(), "127.0.0.1:6379");
     EXPECT_EQ(parsed("redis://store").endpoints[0].text(), "store:6379");
     EXPECT_EQ(parsed("redis://store:1/").endpoints[0].text(), "store:1");
-    EXPECT_EQ(parsed("redis://:1/").endpoints.size(), 1U);
     EXPECT_EQ(parsed("redis://[::1]").endpoints[0].text(), "[::1]:6379");
     EXPECT_EQ(parsed("redis://[::1]:7").endpoints[0].text(), "[::1]:7");
     EXPECT_EQ(parsed("redis://store:65535/15").db, 15U);
@@ -81,6 +80,7 @@ TEST(DurableUrl, IsRefusedInOneLine)
                                         "http://store",
                                         "redis:/store",
                                         "redis://store:",
+                                        "redis://:1",
                                         "redis://store:0",
                                         "redis://store:65536",
                                         "redis://store:-1",
