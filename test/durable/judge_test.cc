@@ -360,6 +360,10 @@ TEST(Judge, FindsATimerThatIsNotTheOnePromised)
     swapped.timer(10, 1, "a", 1, 100).timer(20, 2, "a", 2, 110);
     swapped.deliver(130, 1, "a", 2, 110, 120);
     expect_only(swapped.verdict(), "mixed");
+    Story twice;
+    twice.timer(10, 1, "a", 1, 100).timer(20, 2, "a", 1, 110);
+    twice.deliver(130, 2, "a", 1, 110, 120);
+    expect_only(twice.verdict(), "mixed");
 }
 
 TEST(Judge, WaitsForARetryThatWasAcknowledged)

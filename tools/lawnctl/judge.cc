@@ -116,6 +116,9 @@ void Court::hear_promise(const Event &event, uint64_t operation)
     if (!is_promised(generation)) {
         generation.promised_us = event.time_us;
         ++verdict_.acknowledged;
+    } else if (generation.operation != operation) {
+        object("mixed", event.id, event.generation,
+               "the generation was given to two starts");
     }
     generation.operation = operation;
     generation.due_us = event.due_us;

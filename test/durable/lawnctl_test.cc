@@ -1,0 +1,473 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnctl as its users run it: what it prints, its exit status, and one line on
+// stderr for what it does not take.
+
+#include "plan.h"
+#include "redis_server.h"
+
+#include "output.h"
+
+#include <lawn/durable.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace
+{
+
+using lawn_test::RedisServer;
+using lawn_test::Words;
+
+std::string contents(const std::string &path)
+{
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+size_t lines(const std::string &text)
+{
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// One run of lawnctl; its output goes to files.
+class Program
+{
+public:
+    explicit Program(Words words)
+    {
+        const char *program = getenv("LAWN_LAWNCTL");
+        if (program == nullptr) {
+            throw std::runtime_error("LAWN_LAWNCTL is not set");
+        }
+        words.insert(words.begin(), program);
+        char directory[] = "/tmp/lawnctl-test-XXXXXX";
+        if (mkdtemp(directory) == nullptr) {
+            throw std::runtime_error("mkdtemp");
+        }
+        directory_ = directory;
+        std::vector<char *> pointers;
+        for (std::string &word : words) {
+            pointers.push_back(word.data());
+        }
+        pointers.push_back(nullptr);
+        pid_ = fork();
+        if (pid_ == 0) {
+            const int flags = O_WRONLY | O_CREAT;
+            dup2(open((directory_ + "/out").c_str(), flags, 0600), 1);
+            dup2(open((directory_ + "/err").c_str(), flags, 0600), 2);
+            execv(program, pointers.data());
+            _exit(127);
+        }
+    }
+
+    ~Program()
+    {
+        if (pid_ > 0) {
+            ::kill(pid_, SIGKILL);
+            wait();
+        }
+        unlink((directory_ + "/out").c_str());
+        unlink((directory_ + "/err").c_str());
+        rmdir(directory_.c_str());
+    }
+
+    Program(const Program &) = delete;
+    Program &operator=(const Program &) = delete;
+
+    // Its exit status; -1 if a signal has ended it.
+    int wait()
+    {
+        int status = 0;
+        if (pid_ > 0) {
+            waitpid(pid_, &status, 0);
+            pid_ = -1;
+            status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        }
+        return status_;
+    }
+
+    void signal(int number)
+    {
+        ::kill(pid_, number);
+    }
+
+    std::string out() const
+    {
+        return contents(directory_ + "/out");
+    }
+
+    std::string err() const
+    {
+        return contents(directory_ + "/err");
+    }
+
+private:
+    std::string directory_;
+    pid_t pid_ = -1;
+    int status_ = 0;
+};
+
+class LawnctlTest : public testing::Test
+{
+protected:
+    LawnctlTest()
+    {
+        const std::string url = server_.url();
+        lawn_durable_params_t params = {};
+        params.url = url.c_str();
+        params.name_space = "test";
+        EXPECT_EQ(lawn_durable_open(&params, &pump_client_), LAWN_OK);
+        const lawn_durable_pump_params_t pump_params = {};
+        lawn_durable_pump_t *pump = nullptr;
+        EXPECT_EQ(lawn_durable_pump_start(pump_client_, &pump_params, &pump),
+                  LAWN_OK);
+        pump_ = std::thread([this] {
+            while (!ends_) {
+                lawn_durable_wait(pump_client_, 20000);
+            }
+        });
+    }
+
+    ~LawnctlTest() override
+    {
+        ends_ = true;
+        pump_.join();
+        lawn_durable_close(pump_client_);
+    }
+
+    Words with_store(const Words &words) const
+    {
+        Words all = {"--redis", server_.url(), "--namespace", "test"};
+        all.insert(all.end(), words.begin(), words.end());
+        return all;
+    }
+
+    std::string out_of(const Words &words, int status = 0)
+    {
+        Program run(with_store(words));
+        EXPECT_EQ(run.wait(), status) << run.err();
+        EXPECT_EQ(run.err(), "");
+        return run.out();
+    }
+
+    RedisServer server_;
+
+private:
+    lawn_durable_t *pump_client_ = nullptr;
+    std::atomic<bool> ends_{false};
+    std::thread pump_;
+};
+
+// Refused with status 1, nothing on stdout, and one line on stderr.
+void expect_refusal(const Words &words, const std::string &what)
+{
+    Program run(words);
+    EXPECT_EQ(run.wait(), 1) << what;
+    EXPECT_EQ(run.out(), "") << what;
+    const std::string err = run.err();
+    EXPECT_EQ(lines(err), 1u) << err;
+    EXPECT_EQ(err.compare(0, 9, "lawnctl: "), 0) << err;
+    EXPECT_NE(err.find(what), std::string::npos) << err;
+}
+
+TEST(Lawnctl, ShowsItsCommands)
+{
+    Program run({"--help"});
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(run.err(), "");
+    for (const char *command : {"start", "stop", "get", "consume", "list",
+                                "dead", "stats", "load", "verify", "drain"}) {
+        EXPECT_NE(run.out().find(std::string("\n  ") + command + " "),
+                  std::string::npos)
+            << command;
+    }
+    Program version({"--version"});
+    EXPECT_EQ(version.wait(), 0);
+    EXPECT_EQ(version.out(), std::string("lawnctl ") + lawn_version() + "\n");
+}
+
+TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
+{
+    expect_refusal({}, "COMMAND is missing");
+    expect_refusal({"halt"}, "'halt'");
+    expect_refusal({"start"}, "ID is missing");
+    expect_refusal({"start", "a"}, "--in or --at");
+    expect_refusal({"start", "a", "--in"}, "--in needs a value");
+    expect_refusal({"start", "a", "--in", "2"}, "'2'");
+    expect_refusal({"start", "a", "--in", "-2s"}, "-2s");
+    expect_refusal({"start", "a", "--in", "2s", "--in", "3s"}, "twice");
+    expect_refusal({"start", "a", "--in", "2s", "--at", "3"}, "exclude");
+    expect_refusal({"start", "a", "--at", "soon"}, "'soon'");
+    expect_refusal({"start", "a", "--at", "1.0000001"}, "1.0000001");
+    expect_refusal({"start", "a b", "--in", "2s"}, "id");
+    expect_refusal({"start", "", "--in", "2s"}, "id");
+    expect_refusal({"start", std::string(256, 'a'), "--in", "2s"}, "id");
+    expect_refusal({"start", "a", "--in", "2s", "--every", "10us"}, "--every");
+    expect_refusal({"start", "a", "--in", "2s", "--zone", "UTC"}, "--zone");
+    expect_refusal({"start", "a", "--in", "2s", "--durability", "safe"},
+                   "safe");
+    expect_refusal({"start", "a", "--in", "2s", "--durability", "replicated:0"},
+                   "replicated:0");
+    expect_refusal({"start", "a", "--in", "2s", "--target", "ftp://host/"},
+                   "ftp://host/");
+    expect_refusal({"start", "a", "--in", "2s", "--max-attempts", "0"}, "'0'");
+    expect_refusal({"start", "a", "--in", "2s", "--misfire", "skip:x"}, "x");
+    expect_refusal(
+        {"start", "a", "--in", "2s", "--payload", std::string(65537, 'x')},
+        "65536");
+    expect_refusal({"start", "a", "--in", "2s", "--count", "1"}, "--count");
+    expect_refusal({"get", "a", "b"}, "'b'");
+    expect_refusal({"get", "a", "--json=yes"}, "--json");
+    expect_refusal({"consume"}, "--group");
+    expect_refusal({"consume", "--group", "g", "--answer", "maybe"}, "maybe");
+    expect_refusal({"consume", "--group", "g", "--count", "0"}, "'0'");
+    expect_refusal({"consume", "--group", "a b"}, "--group");
+    expect_refusal({"list", "--state", "lost"}, "'lost'");
+    expect_refusal({"load", "--rate", "10"}, "--seconds");
+    expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");
+    expect_refusal({"verify", "--seconds", "x"}, "'x'");
+    expect_refusal({"--namespace", "a b", "get", "x"}, "--namespace");
+}
+
+TEST(Lawnctl, SaysThatAStoreCannotBeReached)
+{
+    const std::string missing = "unix:/tmp/there-is-no-such-socket";
+    expect_refusal({"--redis", missing, "get", "a"}, "there-is-no-such-socket");
+    expect_refusal({"--redis", missing, "start", "a", "--in", "1s"},
+                   "there-is-no-such-socket");
+    expect_refusal({"--redis", missing, "consume", "--group", "g"},
+                   "there-is-no-such-socket");
+    expect_refusal({"--redis", missing, "stats"}, "there-is-no-such-socket");
+    expect_refusal({"--redis", missing, "list"}, "there-is-no-such-socket");
+    expect_refusal({"--redis", missing, "drain"}, "there-is-no-such-socket");
+    expect_refusal(
+        {"--redis", missing, "load", "--rate", "1", "--seconds", "1"},
+        "there-is-no-such-socket");
+    expect_refusal({"--redis", "rediss://127.0.0.1", "get", "a"}, "TLS");
+    expect_refusal({"--redis", "http://127.0.0.1", "get", "a"}, "http:");
+}
+
+TEST_F(LawnctlTest, StartsAndStopsATimer)
+{
+    EXPECT_EQ(out_of({"get", "a"}), "unknown\n");
+    EXPECT_EQ(out_of({"stop", "a"}, 4), "unknown\n");
+    const std::string first = out_of({"start", "a", "--in", "1h"});
+    const std::regex line("started a ([0-9]+) ([0-9]+)\\.([0-9]{6})\n");
+    std::smatch match;
+    ASSERT_TRUE(std::regex_match(first, match, line)) << first;
+    const unsigned long generation = std::stoul(match[1]);
+    EXPECT_EQ(out_of({"get", "a"}), "pending\n");
+    const std::string again = out_of({"start", "a", "--in", "1h"});
+    ASSERT_TRUE(std::regex_match(again, match, line)) << again;
+    EXPECT_GT(std::stoul(match[1]), generation);
+    EXPECT_EQ(out_of({"stop", "a"}), "stopped\n");
+    EXPECT_EQ(out_of({"stop", "a"}), "stopped\n");
+    EXPECT_EQ(out_of({"get", "a"}), "stopped\n");
+}
+
+TEST_F(LawnctlTest, StartsAtATimeOfDay)
+{
+    const std::string out =
+        out_of({"start", "a", "--at", "4000000000.25", "--payload", "x y"});
+    EXPECT_TRUE(std::regex_match(
+        out, std::regex("started a [0-9]+ 4000000000\\.250000\n")))
+        << out;
+    const std::string json = out_of({"--json", "get", "a"});
+    EXPECT_NE(json.find("\"due\":4000000000.250000"), std::string::npos)
+        << json;
+    EXPECT_NE(json.find("\"payload\":\"x y\""), std::string::npos) << json;
+    EXPECT_NE(json.find("\"state\":\"pending\""), std::string::npos) << json;
+}
+
+TEST_F(LawnctlTest, ConsumesExactlyAsManyAsAskedFor)
+{
+    for (int i = 0; i < 20; ++i) {
+        out_of({"start", "t" + std::to_string(i), "--in", "1ms", "--payload",
+                "p q"});
+    }
+    const std::string five =
+        out_of({"consume", "--group", "g", "--count", "5"});
+    EXPECT_EQ(lines(five), 5u) << five;
+    // The others are there at once, not when a lease is over.
+    const std::string rest = out_of(
+        {"consume", "--group", "g", "--count", "15", "--timeout", "20s"});
+    EXPECT_EQ(lines(rest), 15u) << rest;
+    const std::regex line(
+        "t[0-9]+ [0-9]+ ([0-9]+\\.[0-9]{6}) ([0-9]+\\.[0-9]{6}) 1 p q");
+    std::istringstream all(five + rest);
+    for (std::string each; std::getline(all, each);) {
+        std::smatch match;
+        ASSERT_TRUE(std::regex_match(each, match, line)) << each;
+        EXPECT_LE(match[1].str(), match[2].str());
+    }
+    EXPECT_EQ(out_of({"get", "t0"}), "success\n");
+    EXPECT_EQ(out_of({"stop", "t0"}, 3), "too late\n");
+}
+
+TEST_F(LawnctlTest, AnswersAsItIsTold)
+{
+    out_of({"start", "bad", "--in", "1ms"});
+    EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1",
+                            "--answer", "fail"})),
+              1u);
+    EXPECT_EQ(out_of({"get", "bad"}), "fail\n");
+    out_of({"start", "again", "--in", "1ms", "--max-attempts", "2"});
+    const std::string tries = out_of(
+        {"consume", "--group", "g", "--count", "2", "--answer", "retry:1ms"});
+    EXPECT_EQ(lines(tries), 2u);
+    EXPECT_NE(tries.find(" 1 \n"), std::string::npos) << tries;
+    EXPECT_NE(tries.find(" 2 \n"), std::string::npos) << tries;
+    EXPECT_EQ(out_of({"get", "again"}), "dead\n");
+    const std::string letters = out_of({"dead"});
+    EXPECT_EQ(letters.compare(0, 6, "again "), 0) << letters;
+    const std::string replayed = out_of({"dead", "--replay", "again"});
+    EXPECT_EQ(replayed.compare(0, 15, "replayed again "), 0) << replayed;
+    EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1"})), 1u);
+    EXPECT_EQ(out_of({"get", "again"}), "success\n");
+    EXPECT_EQ(out_of({"dead"}), "");
+    expect_refusal(with_store({"dead", "--replay", "again"}), "lawnctl");
+}
+
+TEST_F(LawnctlTest, LeavesWhatItDoesNotAcknowledge)
+{
+    out_of({"start", "a", "--in", "1ms"});
+    EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1",
+                            "--no-ack", "--lease", "10ms"})),
+              1u);
+    EXPECT_EQ(out_of({"get", "a"}), "delivered\n");
+    EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1",
+                            "--lease", "10ms"})),
+              1u);
+    EXPECT_EQ(out_of({"get", "a"}), "success\n");
+}
+
+TEST_F(LawnctlTest, EndsCleanlyAtASignalAndAtATimeout)
+{
+    Program run(with_store({"consume", "--group", "g"}));
+    out_of({"start", "a", "--in", "1ms"});
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (lines(run.out()) == 0 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(lines(run.out()), 1u) << "each line is flushed";
+    run.signal(SIGTERM);
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(run.err(), "");
+    EXPECT_EQ(out_of({"get", "a"}), "success\n");
+    EXPECT_EQ(out_of({"consume", "--group", "g", "--timeout", "50ms"}), "");
+}
+
+TEST_F(LawnctlTest, ListsAndCounts)
+{
+    out_of({"start", "a", "--in", "1h"});
+    out_of({"start", "b", "--in", "2h"});
+    out_of({"start", "c", "--in", "1h"});
+    out_of({"stop", "c"});
+    EXPECT_EQ(lines(out_of({"list", "--state", "pending"})), 2u);
+    EXPECT_EQ(lines(out_of({"list", "--limit", "1"})), 1u);
+    EXPECT_EQ(lines(out_of({"list"})), 3u);
+    EXPECT_EQ(
+        out_of({"list", "--state", "stopped"}).compare(0, 10, "c stopped "), 0);
+    const std::string stats = out_of({"--json", "stats"});
+    EXPECT_NE(stats.find("\"pending\":2,"), std::string::npos) << stats;
+    EXPECT_NE(stats.find("\"started\":3,"), std::string::npos) << stats;
+    EXPECT_EQ(lines(out_of({"stats"})), 14u);
+}
+
+TEST_F(LawnctlTest, DrainsANamespace)
+{
+    out_of({"start", "a", "--in", "1h"});
+    expect_refusal(with_store({"drain", "--timeout", "50ms"}), "not empty");
+    expect_refusal(with_store({"start", "b", "--in", "1h"}), "drain");
+    out_of({"stop", "a"});
+    EXPECT_EQ(out_of({"drain"}), "drained\n");
+    EXPECT_EQ(out_of({"drain", "--end"}), "open\n");
+    out_of({"start", "b", "--in", "1h"});
+}
+
+TEST_F(LawnctlTest, LoadsAStore)
+{
+    Program run({"--redis", server_.url(), "--json", "load", "--rate", "200",
+                 "--seconds", "2", "--delay", "100ms"});
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    const std::string out = run.out();
+    EXPECT_NE(out.find("\"acknowledged\":400,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"answered\":400,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"lateness_p999_ms\":"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"redis_cpu_us_per_timer\":"), std::string::npos)
+        << out;
+}
+
+// Short: the chaos has a program of its own in ci.
+TEST(LawnctlVerify, FindsThatThePromiseIsKept)
+{
+    Program run(
+        {"--json", "verify", "--seconds", "5", "--seed", "3", "--rate", "100"});
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    const std::string out = run.out();
+    EXPECT_NE(out.find("\"lost\":0,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"early\":0,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"verdict\":\"good\""), std::string::npos) << out;
+}
+
+TEST(LawnctlPlan, IsTheSameForTheSameSeed)
+{
+    const auto a = lawnctl::make_plan(7, 5, 60000000);
+    const auto b = lawnctl::make_plan(7, 5, 60000000);
+    const auto c = lawnctl::make_plan(8, 5, 60000000);
+    ASSERT_EQ(a.size(), b.size());
+    bool differs = a.size() != c.size();
+    int64_t last_us = 0;
+    std::vector<int64_t> busy_us(5, 0);
+    for (size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].at_us, b[i].at_us);
+        EXPECT_EQ(a[i].victim, b[i].victim);
+        EXPECT_EQ(a[i].kind, b[i].kind);
+        EXPECT_GE(a[i].at_us, last_us);
+        ASSERT_LT(a[i].victim, 5u);
+        EXPECT_GE(a[i].at_us, busy_us[a[i].victim]) << "one at a time";
+        busy_us[a[i].victim] = a[i].at_us + a[i].for_us;
+        last_us = a[i].at_us;
+        differs = differs || a[i].at_us != c[i].at_us;
+    }
+    EXPECT_GT(a.size(), 60u);
+    EXPECT_LT(last_us, 60000000);
+    EXPECT_TRUE(differs);
+}
+
+TEST(LawnctlOutput, WritesJsonThatCanBeRead)
+{
+    using lawnctl::Json;
+    EXPECT_EQ(Json().str(), "{}");
+    EXPECT_EQ(Json().text("a", "x\"y\\z\n").number("b", 7).str(),
+              "{\"a\":\"x\\\"y\\\\z\\u000a\",\"b\":7}");
+    EXPECT_EQ(Json().payload("\xff", 1).str(), "{\"payload_hex\":\"ff\"}");
+    EXPECT_EQ(Json().payload("\xc3\xa9", 2).str(),
+              "{\"payload\":\"\xc3\xa9\"}");
+    EXPECT_EQ(Json().payload("\xed\xa0\x80", 3).str(),
+              "{\"payload_hex\":\"eda080\"}");
+    EXPECT_EQ(Json().payload("\xc0\x80", 2).str(),
+              "{\"payload_hex\":\"c080\"}");
+    EXPECT_EQ(Json().time("t", 1500000).str(), "{\"t\":1.500000}");
+    EXPECT_EQ(lawnctl::payload_text("a\nb\x7f", 4), "a\\x0ab\\x7f");
+}
+
+} // namespace
