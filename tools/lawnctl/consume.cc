@@ -104,8 +104,8 @@ Consume::Consume(const Settings &settings, Arguments &arguments)
         fail("--group: " + error);
     }
     group_ = *group;
-    count_ =
-        arguments.take_number("--count", 1, INT64_MAX / 2).value_or(UINT64_MAX);
+    params_.limit =
+        arguments.take_number("--count", 1, INT64_MAX / 2).value_or(0);
     if (const auto timeout = arguments.take_duration("--timeout")) {
         until_us_ =
             begin_us_ +
