@@ -8,17 +8,12 @@
 #include "durable/url.h"
 
 #include <algorithm>
-#include <memory>
 
 namespace lawnctl
 {
 
 namespace
 {
-
-// Near the end of a count one delivery is taken at a time, so that none is
-// taken that would not be printed.
-constexpr uint64_t many_in_flight = 256;
 
 // How long to wait in the end for the store to take the answers.
 constexpr int64_t farewell_us = 5000000;
@@ -76,20 +71,14 @@ public:
 private:
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery);
     void deliver(const lawn_durable_delivery_t &delivery);
-    // False: there is nothing more to be done, or no time.
-    bool consume(uint64_t most, unsigned in_flight);
-
     const Settings &settings_;
     const int64_t begin_us_ = monotonic_now();
     std::string group_;
-    uint64_t count_;
     int64_t until_us_ = INT64_MAX;
     Answer answer_;
     lawn_durable_consume_t params_ = {};
-    std::unique_ptr<Client> client_;
-
     lawn_durable_consumer_t *consumer_ = nullptr;
-    uint64_t left_ = 0; // of those that this consumer may take
+    uint64_t printed_ = 0;
 };
 
 Consume::Consume(const Settings &settings, Arguments &arguments)
@@ -125,13 +114,8 @@ void Consume::on_delivery(void *arg, const lawn_durable_delivery_t *delivery)
 
 void Consume::deliver(const lawn_durable_delivery_t &delivery)
 {
-    if (left_ == 0) {
-        return; // it goes to another consumer
-    }
+    ++printed_;
     print_delivery(delivery, settings_.json);
-    if (--left_ == 0) {
-        lawn_durable_consumer_stop(consumer_);
-    }
     if (!params_.no_answer) {
         require_success(lawn_durable_answer(consumer_, &delivery,
                                             answer_.answer, answer_.delay_us,
@@ -140,43 +124,25 @@ void Consume::deliver(const lawn_durable_delivery_t &delivery)
     }
 }
 
-bool Consume::consume(uint64_t most, unsigned in_flight)
-{
-    if (most == 0) {
-        return true;
-    }
-    left_ = most;
-    params_.max_in_flight = in_flight;
-    require_success(lawn_durable_consume(client_->get(), &params_, on_delivery,
-                                         this, &consumer_),
-                    nullptr);
-    const bool is_complete =
-        client_->run([this] { return left_ == 0; }, until_us_);
-    left_ = 0;
-    lawn_durable_consumer_stop(consumer_);
-    if (!params_.no_answer) {
-        const int64_t end_us = monotonic_now() + farewell_us;
-        while (lawn_durable_consumer_in_flight(consumer_) != 0 &&
-               monotonic_now() < end_us) {
-            lawn_durable_wait(client_->get(), 100000);
-        }
-    }
-    lawn_durable_consumer_close(consumer_);
-    return is_complete;
-}
-
 void Consume::run()
 {
     catch_signals();
     lawn_durable_params_t params = {};
     params.fail_fast = true;
-    client_ = std::make_unique<Client>(settings_, params);
-    client_->connect();
-    const uint64_t last = std::min(count_, many_in_flight);
-    const uint64_t first = count_ == UINT64_MAX ? count_ : count_ - last;
-    if (consume(first, many_in_flight) && count_ != UINT64_MAX) {
-        consume(last, 1);
+    Client client(settings_, params);
+    client.connect();
+    require_success(lawn_durable_consume(client.get(), &params_, on_delivery,
+                                         this, &consumer_),
+                    nullptr);
+    client.run([this] { return printed_ == params_.limit && printed_ != 0; },
+               until_us_);
+    lawn_durable_consumer_stop(consumer_);
+    if (!params_.no_answer) {
+        client.run(
+            [this] { return lawn_durable_consumer_in_flight(consumer_) == 0; },
+            monotonic_now() + farewell_us);
     }
+    lawn_durable_consumer_close(consumer_);
 }
 
 } // namespace
