@@ -71,6 +71,7 @@ public:
 private:
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery);
     void deliver(const lawn_durable_delivery_t &delivery);
+
     const Settings &settings_;
     const int64_t begin_us_ = monotonic_now();
     std::string group_;
