@@ -351,6 +351,7 @@ void Daemon::answer(const lawn_durable_delivery_t *delivery,
         break;
     case Verdict::defer:
         ++deliveries->deferred;
+        answer = LAWN_DURABLE_DEFER;
         break;
     case Verdict::fail:
         ++deliveries->failed;

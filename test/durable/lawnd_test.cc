@@ -1,0 +1,461 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnd as its users have it: a process, with a server and targets of the
+// test's own.
+
+#include "http_target.h"
+#include "process.h"
+#include "redis_server.h"
+
+#include <curl/curl.h>
+#include <gtest/gtest.h>
+#include <lawn/durable.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+using namespace lawn_test;
+
+namespace
+{
+
+constexpr const char *name_space = "test";
+
+// Waits until it is so, for a minute.
+template <class Condition> bool becomes(Condition condition)
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+}
+
+size_t take(char *data, size_t size, size_t count, void *text)
+{
+    static_cast<std::string *>(text)->append(data, size * count);
+    return size * count;
+}
+
+// The status, or 0, and the body.
+std::pair<long, std::string> get(const std::string &url)
+{
+    std::string body;
+    long status = 0;
+    CURL *const easy = curl_easy_init();
+    curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, 60L);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
+    if (curl_easy_perform(easy) == CURLE_OK) {
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    }
+    curl_easy_cleanup(easy);
+    return {status, body};
+}
+
+class Lawnd : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        for (const char *const name :
+             {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+              "ALL_PROXY"}) {
+            unsetenv(name);
+        }
+        const char *const program = getenv("LAWN_LAWND");
+        ASSERT_NE(program, nullptr) << "LAWN_LAWND names the program";
+        program_ = program;
+    }
+
+    void TearDown() override
+    {
+        lawn_durable_close(client_);
+    }
+
+    std::string log_path() const
+    {
+        return server_.directory() + "/lawnd.log";
+    }
+
+    std::string log() const
+    {
+        std::ifstream file(log_path());
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+    void start(Words options = {})
+    {
+        Words words = {program_,      "--redis",  server_.url(),
+                       "--namespace", name_space, "--http-listen",
+                       "127.0.0.1:0"};
+        words.insert(words.end(), options.begin(), options.end());
+        lawnd_.start(words, log_path());
+        ASSERT_TRUE(becomes([&] {
+            return log().find("fires the timers of test, ") !=
+                   std::string::npos;
+        })) << log();
+    }
+
+    // Runs to the end; returns what it has printed.
+    std::string run(const Words &options, int *status)
+    {
+        Words words = {program_};
+        words.insert(words.end(), options.begin(), options.end());
+        std::ofstream(log_path()).close(); // empty
+        lawnd_.start(words, log_path());
+        EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); }));
+        lawnd_.kill();
+        *status = lawnd_.status().value_or(-1);
+        return log();
+    }
+
+    std::string url(const std::string &path) const
+    {
+        const std::string text = log();
+        const std::string head = "listens on ";
+        const size_t begin = text.rfind(head) + head.size();
+        return text.substr(begin, text.find('\n', begin) - begin) + path;
+    }
+
+    lawn_durable_t *client()
+    {
+        if (!client_) {
+            const std::string store = server_.url();
+            lawn_durable_params_t params = {};
+            params.url = store.c_str();
+            params.name_space = name_space;
+            params.request_timeout_us = 60000000;
+            EXPECT_EQ(lawn_durable_open(&params, &client_), LAWN_OK);
+        }
+        return client_;
+    }
+
+    void start_timer(const std::string &id, const std::string &target,
+                     unsigned max_attempts = 0)
+    {
+        lawn_durable_start_t start = {};
+        start.id = id.c_str();
+        start.delay_us = 1000;
+        start.payload = "payload";
+        start.payload_size = 7;
+        start.target = target.empty() ? nullptr : target.c_str();
+        start.max_attempts = max_attempts;
+        start.backoff_min_us = 1000;
+        start.backoff_max_us = 2000;
+        lawn_durable_result_t result = {};
+        ASSERT_EQ(lawn_durable_start_sync(client(), &start, &result), LAWN_OK)
+            << result.error;
+    }
+
+    std::string state_of(const std::string &id)
+    {
+        lawn_durable_result_t result = {};
+        const lawn_status_t status =
+            lawn_durable_get_sync(client(), id.c_str(), &result);
+        return status == LAWN_OK ? lawn_durable_state_string(result.state)
+                                 : lawn_status_string(status);
+    }
+
+    void expect_state(const std::string &id, const std::string &state)
+    {
+        EXPECT_TRUE(becomes([&] { return state_of(id) == state; }))
+            << id << ": " << state_of(id) << "\n"
+            << log();
+    }
+
+    // The value of a metric; -1 if there is none.
+    double metric(const std::string &name, const std::string &labels = "")
+    {
+        const std::string text = get(url("/metrics")).second;
+        const std::string head = name + "{namespace=\"test\"" + labels + "} ";
+        const size_t at = text.find("\n" + head);
+        return at == std::string::npos
+                   ? -1
+                   : std::stod(text.substr(at + 1 + head.size()));
+    }
+
+    RedisServer server_;
+    std::string program_;
+    lawnctl::Process lawnd_;
+    lawn_durable_t *client_ = nullptr;
+};
+
+TEST_F(Lawnd, RefusesBadCommandLinesWithOneLine)
+{
+    const Words cases[] = {
+        {},
+        {"--redis", server_.url()},
+        {"--namespace", "test"},
+        {"--redis", "", "--namespace", "test"},
+        {"--redis", "http://x", "--namespace", "test"},
+        {"--redis", "rediss://127.0.0.1", "--namespace", "test"},
+        {"--redis", "redis://127.0.0.1:99999", "--namespace", "test"},
+        {"--redis", server_.url(), "--namespace", ""},
+        {"--redis", server_.url(), "--namespace", "a b"},
+        {"--redis", server_.url(), "--namespace", std::string(65, 'a')},
+        {"--redis", server_.url(), "--namespace", "test", "--shards", "0"},
+        {"--redis", server_.url(), "--namespace", "test", "--shards", "1025"},
+        {"--redis", server_.url(), "--namespace", "test", "--shards", "-1"},
+        {"--redis", server_.url(), "--namespace", "test", "--shards", "x"},
+        {"--redis", server_.url(), "--namespace", "test", "--prefetch", "0"},
+        {"--redis", server_.url(), "--namespace", "test", "--prefetch", "1"},
+        {"--redis", server_.url(), "--namespace", "test", "--prefetch", "11s"},
+        {"--redis", server_.url(), "--namespace", "test", "--http-listen", ""},
+        {"--redis", server_.url(), "--namespace", "test", "--http-listen", "x"},
+        {"--redis", server_.url(), "--namespace", "test", "--http-listen",
+         "127.0.0.1:65536"},
+        {"--redis", server_.url(), "--namespace", "test", "--unknown"},
+        {"--redis", server_.url(), "--namespace", "test", "-x"},
+        {"--redis", server_.url(), "--namespace", "test", "more"},
+        {"--redis", server_.url(), "--namespace", "test", "--shards"},
+    };
+    for (const Words &options : cases) {
+        std::string line;
+        for (const std::string &word : options) {
+            line += word + " ";
+        }
+        int status = 0;
+        const std::string text = run(options, &status);
+        EXPECT_EQ(status, 1) << line;
+        EXPECT_EQ(text.find("lawnd: "), 0U) << line << text;
+        EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1)
+            << line << text;
+    }
+}
+
+TEST_F(Lawnd, HelpAndVersion)
+{
+    int status = -1;
+    EXPECT_EQ(run({"--help"}, &status).find("usage: lawnd "), 0U);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(run({"--version"}, &status), "lawnd " LAWN_VERSION_STRING "\n");
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(Lawnd, StoreThatCannotBeReachedIsOneLine)
+{
+    int status = 0;
+    std::string text =
+        run({"--redis", "unix:" + server_.directory() + "/nobody",
+             "--namespace", name_space},
+            &status);
+    EXPECT_EQ(status, 1);
+    EXPECT_EQ(text.find("lawnd: "), 0U) << text;
+    EXPECT_NE(text.find("/nobody"), std::string::npos) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+
+    start({"--shards", "4"});
+    lawnd_.kill();
+    text = run(
+        {"--redis", server_.url(), "--namespace", name_space, "--shards", "5"},
+        &status);
+    EXPECT_EQ(status, 1);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_NE(text.find("4"), std::string::npos) << text;
+}
+
+TEST_F(Lawnd, FiresForConsumers)
+{
+    start();
+    struct Seen {
+        lawn_durable_consumer_t *consumer = nullptr;
+        bool is_done = false;
+    } seen;
+    lawn_durable_consume_t consume = {};
+    ASSERT_EQ(lawn_durable_consume(
+                  client(), &consume,
+                  [](void *arg, const lawn_durable_delivery_t *delivery) {
+                      auto *const s = static_cast<Seen *>(arg);
+                      EXPECT_STREQ(delivery->id, "one");
+                      EXPECT_GE(delivery->fired_us, delivery->due_us);
+                      lawn_durable_answer(s->consumer, delivery,
+                                          LAWN_DURABLE_DONE, 0, nullptr,
+                                          nullptr, nullptr);
+                      s->is_done = true;
+                  },
+                  &seen, &seen.consumer),
+              LAWN_OK);
+    start_timer("one", "");
+    EXPECT_TRUE(becomes([&] {
+        lawn_durable_wait(client(), 1000);
+        return seen.is_done;
+    }));
+    expect_state("one", "success");
+    EXPECT_EQ(metric("lawnd_fired_total"), 1);
+    EXPECT_EQ(metric("lawnd_lateness_seconds_count"), 1);
+}
+
+TEST_F(Lawnd, AnswersOfTargetsDecide)
+{
+    HttpTarget target([](const HttpRequest &request) {
+        const std::string attempt = request.headers.at("lawn-attempt");
+        if (request.line.find("/refuse") != std::string::npos) {
+            return HttpTarget::status(404);
+        }
+        if (request.line.find("/second") != std::string::npos) {
+            return HttpTarget::status(attempt == "2" ? 200 : 503);
+        }
+        return HttpTarget::status(
+            request.line.find("/never") == std::string::npos ? 204 : 500);
+    });
+    start();
+    start_timer("done", target.url("/done"));
+    start_timer("refused", target.url("/refuse"));
+    start_timer("second", target.url("/second"));
+    start_timer("never", target.url("/never"), 3);
+    start_timer("nobody", "http://127.0.0.1:1/", 2);
+    expect_state("done", "success");
+    expect_state("refused", "fail");
+    expect_state("second", "success");
+    expect_state("never", "dead");
+    expect_state("nobody", "dead");
+    std::multiset<std::string> keys;
+    for (HttpRequest request : target.requests()) {
+        keys.insert(request.headers["idempotency-key"]);
+        EXPECT_EQ(request.body, "payload");
+    }
+    EXPECT_EQ(keys.size(), 1U + 1 + 2 + 3);
+    EXPECT_TRUE(becomes([&] {
+        return metric("lawnd_deliveries_total",
+                      ",via=\"http\",result=\"done\"") == 2;
+    }));
+    EXPECT_EQ(metric("lawnd_deliveries_total", ",via=\"http\",result=\"fail\""),
+              1);
+    EXPECT_EQ(metric("lawn_durable_dead_letters"), 2);
+}
+
+// More than 16 posts and 64 places: the rest waits in the store, and uses up
+// none of its attempts.
+TEST_F(Lawnd, TargetWithTooMuchToDoLosesNothing)
+{
+    HttpTarget target([&target](const HttpRequest &) {
+        target.hold();
+        return HttpTarget::status(200);
+    });
+    start();
+    for (unsigned i = 0; i < 120; ++i) {
+        start_timer("id" + std::to_string(i), target.url(), 1);
+    }
+    EXPECT_TRUE(becomes([&] {
+        return metric("lawnd_deliveries_total",
+                      ",via=\"http\",result=\"deferred\"") >= 40;
+    }));
+    EXPECT_EQ(metric("lawnd_http_posting"), 16);
+    target.release();
+    for (unsigned i = 0; i < 120; ++i) {
+        expect_state("id" + std::to_string(i), "success");
+    }
+    EXPECT_EQ(target.requests().size(), 120U);
+    EXPECT_LE(target.most_at_once(), 16U);
+}
+
+TEST_F(Lawnd, AppendsToStreams)
+{
+    start();
+    server_.command({"SET", "text", "is no stream"});
+    start_timer("good", "stream:events");
+    start_timer("wrong", "stream:text", 2);
+    start_timer("own", "stream:{test:0}:out");
+    expect_state("good", "success");
+    expect_state("wrong", "dead");
+    expect_state("own", "fail");
+    const Reply entries = server_.command({"XRANGE", "events", "-", "+"});
+    ASSERT_EQ(entries.size(), 1U) << to_string(entries);
+    const Reply &fields = entries[0][1];
+    ASSERT_EQ(fields.size(), 12U) << to_string(entries);
+    EXPECT_EQ(fields[0].string + fields[1].string, "idgood");
+    EXPECT_EQ(fields[2].string, "generation");
+    EXPECT_EQ(fields[4].string, "due");
+    EXPECT_EQ(fields[6].string, "fired");
+    EXPECT_GE(std::stoll(fields[7].string), std::stoll(fields[5].string));
+    EXPECT_EQ(fields[8].string + fields[9].string, "attempt1");
+    EXPECT_EQ(fields[10].string + fields[11].string, "payloadpayload");
+}
+
+TEST_F(Lawnd, EndsWhenWhatIsPostedHasEnded)
+{
+    HttpTarget target([&target](const HttpRequest &) {
+        target.hold();
+        return HttpTarget::status(200);
+    });
+    start();
+    for (unsigned i = 0; i < 30; ++i) {
+        start_timer("id" + std::to_string(i), target.url());
+    }
+    EXPECT_TRUE(becomes([&] { return target.requests().size() == 16; }));
+    lawnd_.signal(SIGTERM);
+    EXPECT_TRUE(becomes([&] {
+        return get(url("/healthz")) ==
+               std::pair<long, std::string>(503, "ending\n");
+    }));
+    EXPECT_TRUE(lawnd_.is_running());
+    target.release();
+    EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); })) << log();
+    EXPECT_EQ(lawnd_.status().value_or(-1), 0);
+    unsigned succeeded = 0;
+    for (unsigned i = 0; i < 30; ++i) {
+        const std::string state = state_of("id" + std::to_string(i));
+        succeeded += state == "success";
+        EXPECT_TRUE(state == "success" || state == "pending") << state;
+    }
+    EXPECT_EQ(succeeded, 16U);
+    start(); // another daemon takes the rest
+    for (unsigned i = 0; i < 30; ++i) {
+        expect_state("id" + std::to_string(i), "success");
+    }
+}
+
+TEST_F(Lawnd, SecondSignalEndsItAtOnce)
+{
+    HttpTarget target([&target](const HttpRequest &) {
+        target.hold();
+        return HttpTarget::status(200);
+    });
+    start();
+    start_timer("one", target.url());
+    EXPECT_TRUE(becomes([&] { return target.requests().size() == 1; }));
+    lawnd_.signal(SIGTERM);
+    EXPECT_TRUE(becomes([&] {
+        return log().find("ends when 1 posts have ended") != std::string::npos;
+    }));
+    EXPECT_TRUE(lawnd_.is_running());
+    lawnd_.signal(SIGINT);
+    EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); })) << log();
+    EXPECT_EQ(lawnd_.status().value_or(-1), 0);
+}
+
+TEST_F(Lawnd, CarriesOnWhenTheStoreIsBack)
+{
+    server_.stop();
+    server_.set_options({"--appendonly", "yes", "--appendfsync", "always"});
+    server_.start();
+    start();
+    EXPECT_EQ(get(url("/healthz")),
+              (std::pair<long, std::string>(200, "ok\n")));
+    EXPECT_EQ(get(url("/")).first, 404);
+    server_.kill();
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 503; }));
+    EXPECT_TRUE(becomes([&] { return metric("lawnd_store_up") == 0; }));
+    EXPECT_EQ(metric("lawn_durable_pending"), -1);
+    server_.start();
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 200; }))
+        << log();
+    EXPECT_NE(log().find("the store answers again"), std::string::npos);
+    start_timer("after", "stream:events");
+    expect_state("after", "success");
+    EXPECT_TRUE(becomes([&] { return metric("lawn_durable_pending") == 0; }));
+}
+
+} // namespace
