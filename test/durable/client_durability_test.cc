@@ -1,0 +1,179 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the acknowledgement of a request promises: async, fsync, replicated:n.
+
+#include "client_fixture.h"
+#include "redis_server.h"
+
+#include <memory>
+#include <string>
+
+namespace
+{
+
+using namespace lawn_test;
+
+bool contains(const std::string &text, const char *part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+lawn_durable_start_t with(int durability, const char *id)
+{
+    lawn_durable_start_t start = Client::in_an_hour(id);
+    start.durability = durability;
+    return start;
+}
+
+void connect_to(RedisServer *replica, int port)
+{
+    replica->command({"REPLICAOF", "127.0.0.1", std::to_string(port)});
+}
+
+void wait_for_replicas(Client *client, RedisServer *master, const char *count)
+{
+    client->run_until([master, count] {
+        return contains(master->command({"INFO", "replication"}).string,
+                        (std::string("connected_slaves:") + count).c_str()) &&
+               !contains(master->command({"INFO", "replication"}).string,
+                         "state=wait") &&
+               !contains(master->command({"INFO", "replication"}).string,
+                         "state=send");
+    });
+}
+
+TEST(DurableDurability, FsyncIsRefusedWithoutAFile)
+{
+    RedisServer server;
+    Client client(server.url());
+    const Result result = client.start(with(LAWN_DURABLE_FSYNC, "a"));
+    EXPECT_EQ(result.status, LAWN_ERR_UNSUPPORTED);
+    EXPECT_TRUE(contains(result.error, "appendonly")) << result.error;
+    EXPECT_EQ(client.get("a").state, LAWN_DURABLE_UNKNOWN);
+    EXPECT_EQ(client.stop("a", LAWN_DURABLE_FSYNC).status,
+              LAWN_ERR_UNSUPPORTED);
+}
+
+TEST(DurableDurability, FsyncSurvivesAKill)
+{
+    RedisServer server({"--appendonly", "yes", "--appendfsync", "always"});
+    Client client(server.url());
+    EXPECT_EQ(client.start(with(LAWN_DURABLE_FSYNC, "a")).status, LAWN_OK);
+    EXPECT_EQ(client.start(with(LAWN_DURABLE_FSYNC, "b")).status, LAWN_OK);
+    EXPECT_EQ(client.stop("b", LAWN_DURABLE_FSYNC).state, LAWN_DURABLE_STOPPED);
+    server.kill();
+    server.start();
+    EXPECT_EQ(client.get("a").state, LAWN_DURABLE_PENDING);
+    EXPECT_EQ(client.get("b").state, LAWN_DURABLE_STOPPED);
+}
+
+// Redis 7.0 has no WAITAOF, so everysec is not enough there.
+TEST(DurableDurability, FsyncNeedsAlwaysOrWaitaof)
+{
+    RedisServer server({"--appendonly", "yes", "--appendfsync", "everysec"});
+    Client client(server.url());
+    const bool has_waitaof =
+        server.command({"COMMAND", "INFO", "WAITAOF"})[0].type == Reply::list;
+    EXPECT_EQ(client.start(with(LAWN_DURABLE_FSYNC, "a")).status,
+              has_waitaof ? LAWN_OK : LAWN_ERR_UNSUPPORTED);
+}
+
+TEST(DurableDurability, TooFewReplicasAreSaid)
+{
+    RedisServer server;
+    Client client(server.url(), [](lawn_durable_params_t *params) {
+        params->request_timeout_us = 1000000;
+    });
+    client.run_until([&] { return client.start("z").status == LAWN_OK; });
+    const Result result = client.start(with(1, "a"));
+    EXPECT_EQ(result.status, LAWN_ERR_TIMED_OUT);
+    EXPECT_EQ(result.error.substr(0, 7), "unknown") << result.error;
+    // Others do not wait for it.
+    Result *const slow = client.begin_start(with(2, "b"));
+    client.run_until([&] { return client.start("c").status == LAWN_OK; });
+    client.run_until([slow] { return slow->is_answered; });
+    EXPECT_EQ(slow->status, LAWN_ERR_TIMED_OUT);
+}
+
+class DurableReplicated : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        connect_to(&replica, port);
+        wait_for_replicas(&client, &master, "1");
+    }
+
+    const int port = RedisServer::free_port();
+    RedisServer master{
+        {"--port", std::to_string(port), "--repl-diskless-sync-delay", "0"}};
+    RedisServer replica;
+    Client client{master.url()};
+};
+
+// What is acknowledged outlives the master.
+TEST_F(DurableReplicated, OutlivesTheMaster)
+{
+    std::vector<Result *> results;
+    for (unsigned i = 0; i < 200; ++i) {
+        results.push_back(
+            client.begin_start(with(1, std::to_string(i).c_str())));
+    }
+    client.run_until([&results] { return results[20]->is_answered; });
+    master.kill();
+    replica.command({"REPLICAOF", "NO", "ONE"});
+    Client other(replica.url());
+    unsigned acknowledged = 0;
+    for (unsigned i = 0; i < results.size(); ++i) {
+        if (results[i]->is_answered && results[i]->status == LAWN_OK) {
+            ++acknowledged;
+            EXPECT_EQ(other.get(std::to_string(i).c_str()).state,
+                      LAWN_DURABLE_PENDING);
+        }
+    }
+    EXPECT_GT(acknowledged, 0U);
+}
+
+// A repeat of what is in the store already writes nothing. It is acknowledged
+// only when the replica has the first.
+TEST_F(DurableReplicated, ARepeatWaitsForTheReplicaToo)
+{
+    lawn_durable_start_t start = with(LAWN_DURABLE_ASYNC, "a");
+    start.token = 17;
+    ASSERT_EQ(client.start(start).status, LAWN_OK);
+    ASSERT_EQ(client.start(with(1, "b")).status, LAWN_OK);
+    replica.pause();
+    start.id = "c";
+    ASSERT_EQ(client.start(start).status, LAWN_OK);
+    start.durability = 1;
+    Result *const repeat = client.begin_start(start);
+    for (unsigned i = 0; i < 50; ++i) {
+        lawn_durable_wait(client, 10000);
+    }
+    EXPECT_FALSE(repeat->is_answered);
+    replica.resume();
+    client.run_until([repeat] { return repeat->is_answered; });
+    EXPECT_EQ(repeat->status, LAWN_OK) << repeat->error;
+}
+
+// One WAIT serves all requests that were sent before it.
+TEST_F(DurableReplicated, WaitsOnceForMany)
+{
+    ASSERT_EQ(client.start(with(1, "a")).status, LAWN_OK);
+    master.command({"CONFIG", "RESETSTAT"});
+    std::vector<Result *> results;
+    for (unsigned i = 0; i < 100; ++i) {
+        results.push_back(
+            client.begin_start(with(1, std::to_string(i).c_str())));
+    }
+    client.run_until([&results] { return results.back()->is_answered; });
+    for (const Result *i : results) {
+        EXPECT_EQ(i->status, LAWN_OK);
+    }
+    const std::string stats = master.command({"INFO", "commandstats"}).string;
+    const size_t at = stats.find("cmdstat_wait:calls=");
+    ASSERT_NE(at, std::string::npos) << stats;
+    EXPECT_LT(std::stoi(stats.substr(at + 19)), 10) << stats;
+}
+
+} // namespace
