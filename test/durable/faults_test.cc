@@ -120,7 +120,7 @@ const Fault faults[] = {
      "        call('ZREMRANGEBYRANK', f.due, 0, done - 1)\n", ""},
     {"FiresEarly", "early", start_some,
      "call('ZRANGE', f.due, '-inf', now, 'BYSCORE'",
-     "call('ZRANGE', f.due, '-inf', now + 15000, 'BYSCORE'"},
+     "call('ZRANGE', f.due, '-inf', now + 50000, 'BYSCORE'"},
     {"WakesNobody", "lost", start_one_before_another,
      "        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)\n", ""},
     {"AStopLies", "stopped", stop_one,
@@ -159,12 +159,15 @@ TEST_P(Faults, AreFound)
 {
     FaultsWorld world;
     ASSERT_NO_FATAL_FAILURE(world.replace(GetParam().from, GetParam().to));
-    GetParam().use(world);
-    const Verdict verdict = world.verdict();
-    EXPECT_GT(verdict.count(GetParam().violation), 0u);
-    for (const std::string &example : verdict.examples) {
-        RecordProperty("example", example);
+    // A pump that looks around anyway, as it does in its first second, hides
+    // some faults for once.
+    for (int i = 0; i < 10; ++i) {
+        GetParam().use(world);
+        if (world.verdict().count(GetParam().violation) > 0) {
+            return;
+        }
     }
+    FAIL() << "nothing was " << GetParam().violation;
 }
 
 TEST_P(Faults, AreNotFoundWhereThereIsNone)
@@ -198,7 +201,9 @@ TEST(ConsumerFaults, ALeaseThatIsShorterThanTheWorkIsFound)
     faults.work_us = 1000 * ms;
     faults.lease_us = 100 * ms;
     FaultsWorld world(faults);
-    start_some(world);
+    for (int i = 0; i < 10 && world.verdict().duplicates == 0; ++i) {
+        start_some(world);
+    }
     EXPECT_GT(world.verdict().count("duplicates"), 0u);
 }
 
@@ -206,6 +211,7 @@ TEST(ConsumerFaults, WorkWithinTheLeaseIsNone)
 {
     ConsumerFaults faults;
     faults.work_us = 500 * ms;
+    faults.lease_us = 600 * 1000 * ms;
     FaultsWorld world(faults);
     start_some(world);
     const Verdict verdict = world.verdict();

@@ -41,7 +41,10 @@ std::string payload_of(const lawn_durable_delivery_t *delivery)
 } // namespace
 
 FaultsWorld::FaultsWorld(const ConsumerFaults &faults)
-    : faults_(faults), is_faulty_(faults.answers_first || faults.lease_us != 0)
+    : faults_(faults),
+      is_faulty_(faults.answers_first ||
+                 (faults.lease_us != 0 &&
+                  faults.lease_us < static_cast<uint64_t>(faults.work_us)))
 {
     durable_ = open();
     pump_client_ = open();

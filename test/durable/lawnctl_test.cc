@@ -46,13 +46,12 @@ size_t lines(const std::string &text)
     return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// One run of lawnctl; its output goes to files.
+// One run of lawnctl, or of another program; its output goes to files.
 class Program
 {
 public:
-    explicit Program(Words words)
+    explicit Program(Words words, const char *program = getenv("LAWN_LAWNCTL"))
     {
-        const char *program = getenv("LAWN_LAWNCTL");
         if (program == nullptr) {
             throw std::runtime_error("LAWN_LAWNCTL is not set");
         }
@@ -216,9 +215,9 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"start", "a", "--in", "2s", "--at", "3"}, "exclude");
     expect_refusal({"start", "a", "--at", "soon"}, "'soon'");
     expect_refusal({"start", "a", "--at", "1.0000001"}, "1.0000001");
-    expect_refusal({"start", "a b", "--in", "2s"}, "id");
-    expect_refusal({"start", "", "--in", "2s"}, "id");
-    expect_refusal({"start", std::string(256, 'a'), "--in", "2s"}, "id");
+    expect_refusal({"start", "a b", "--in", "2s"}, "the id ");
+    expect_refusal({"start", "", "--in", "2s"}, "the id ");
+    expect_refusal({"start", std::string(256, 'a'), "--in", "2s"}, "the id ");
     expect_refusal({"start", "a", "--in", "2s", "--every", "10us"}, "--every");
     expect_refusal({"start", "a", "--in", "2s", "--zone", "UTC"}, "--zone");
     expect_refusal({"start", "a", "--in", "2s", "--durability", "safe"},
@@ -261,7 +260,7 @@ TEST(Lawnctl, SaysThatAStoreCannotBeReached)
         {"--redis", missing, "load", "--rate", "1", "--seconds", "1"},
         "there-is-no-such-socket");
     expect_refusal({"--redis", "rediss://127.0.0.1", "get", "a"}, "TLS");
-    expect_refusal({"--redis", "http://127.0.0.1", "get", "a"}, "http:");
+    expect_refusal({"--redis", "http://127.0.0.1", "get", "a"}, "redis://");
 }
 
 TEST_F(LawnctlTest, StartsAndStopsATimer)
@@ -306,8 +305,8 @@ TEST_F(LawnctlTest, ConsumesExactlyAsManyAsAskedFor)
         out_of({"consume", "--group", "g", "--count", "5"});
     EXPECT_EQ(lines(five), 5u) << five;
     // The others are there at once, not when a lease is over.
-    const std::string rest = out_of(
-        {"consume", "--group", "g", "--count", "15", "--timeout", "20s"});
+    const std::string rest =
+        out_of({"consume", "--group", "g", "--count", "15", "--timeout", "5m"});
     EXPECT_EQ(lines(rest), 15u) << rest;
     const std::regex line(
         "t[0-9]+ [0-9]+ ([0-9]+\\.[0-9]{6}) ([0-9]+\\.[0-9]{6}) 1 p q");
@@ -414,6 +413,26 @@ TEST_F(LawnctlTest, LoadsAStore)
     EXPECT_NE(out.find("\"lateness_p999_ms\":"), std::string::npos) << out;
     EXPECT_NE(out.find("\"redis_cpu_us_per_timer\":"), std::string::npos)
         << out;
+}
+
+TEST_F(LawnctlTest, HasAnExampleOfBothTiers)
+{
+    const char *example = getenv("LAWN_EXAMPLE_DURABLE");
+    ASSERT_NE(example, nullptr);
+    Program run({server_.url()}, example);
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    EXPECT_EQ(lines(run.out()), 12u) << run.out();
+    const std::regex expired("[^\n]* has expired\n");
+    const std::string out = run.out();
+    EXPECT_GE(
+        std::distance(std::sregex_iterator(out.begin(), out.end(), expired),
+                      std::sregex_iterator()),
+        3)
+        << out;
+    Program refused({"--help"}, example);
+    EXPECT_EQ(refused.wait(), 2);
+    Program unreachable({"unix:/tmp/there-is-no-such-socket"}, example);
+    EXPECT_EQ(unreachable.wait(), 1);
 }
 
 // Short: the chaos has a program of its own in ci.

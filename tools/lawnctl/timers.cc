@@ -46,7 +46,7 @@ std::string take_id(Arguments &arguments)
     const std::string id = arguments.take_word("ID");
     std::string error;
     if (!lawn::durable::check_id(id, &error)) {
-        fail(error);
+        fail("the id " + error);
     }
     return id;
 }

@@ -32,7 +32,7 @@ constexpr int64_t second_us = 1000 * ms;
 constexpr int64_t look_us = 50 * ms;
 // How long all may take to fire and be answered in the end.
 constexpr int64_t drain_us = 180 * second_us;
-constexpr int64_t late_us = 20 * second_us;
+constexpr int64_t late_us = 60 * second_us;
 
 // Removed in the end, unless it is kept.
 class Directory
