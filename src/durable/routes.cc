@@ -92,8 +92,8 @@ lawn_time_t LinkImpl::send_time(unsigned shard, int64_t store_us) const
 void LinkImpl::on_main_ready(Node &node)
 {
     node.trouble.clear();
-    if (node.main().is_cluster()) {
-        is_cluster_ = true;
+    if (&node == nodes_[0].get()) {
+        is_cluster_ = node.main().is_cluster();
     }
     if (is_cluster_ && slots_.empty()) {
         refresh();

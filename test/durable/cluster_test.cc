@@ -1,0 +1,239 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A Redis Cluster of three masters on loopback: requests find their node, and
+// follow the slots that move while they are under way.
+
+#include "client_fixture.h"
+#include "redis_server.h"
+
+#include "durable/cluster.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+using namespace lawn_test;
+using lawn::durable::cluster_slots;
+using lawn::durable::slot_of;
+
+constexpr unsigned nodes = 3;
+constexpr unsigned shards = 4;
+
+class DurableCluster : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        for (unsigned i = 0; i < nodes; ++i) {
+            ports.push_back(RedisServer::free_port());
+            servers.push_back(std::make_unique<RedisServer>(Words{
+                "--port", std::to_string(ports[i]), "--bind", "127.0.0.1",
+                "--cluster-enabled", "yes", "--cluster-node-timeout", "5000",
+                // free_port() + 10000 may be no port
+                "--cluster-port", std::to_string(RedisServer::free_port())}));
+        }
+        for (unsigned i = 0; i < nodes; ++i) {
+            servers[i]->command(
+                {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+            servers[i]->command(
+                {"CLUSTER", "ADDSLOTSRANGE",
+                 std::to_string(i * cluster_slots / nodes),
+                 std::to_string((i + 1) * cluster_slots / nodes - 1)});
+            ids.push_back(servers[i]->command({"CLUSTER", "MYID"}).string);
+        }
+        for (unsigned i = 1; i < nodes; ++i) {
+            servers[0]->command({"CLUSTER", "MEET", "127.0.0.1",
+                                 std::to_string(ports[i]), bus_port(i)});
+        }
+        wait_until_well();
+    }
+
+    std::string bus_port(unsigned i)
+    {
+        return servers[i]->command({"CONFIG", "GET", "cluster-port"})[1].string;
+    }
+
+    void wait_until_well()
+    {
+        const auto end =
+            std::chrono::steady_clock::now() + std::chrono::minutes(2);
+        for (unsigned i = 0; i < nodes;) {
+            const std::string info =
+                servers[i]->command({"CLUSTER", "INFO"}).string;
+            const bool is_well =
+                info.find("cluster_state:ok") != info.npos &&
+                info.find("cluster_known_nodes:3") != info.npos &&
+                info.find("cluster_slots_ok:16384") != info.npos;
+            i += is_well;
+            ASSERT_LT(std::chrono::steady_clock::now(), end) << info;
+        }
+    }
+
+    std::string url() const
+    {
+        return "redis://127.0.0.1:" + std::to_string(ports[0]);
+    }
+
+    unsigned owner_of(unsigned slot)
+    {
+        for (unsigned i = 0; i < nodes; ++i) {
+            const Reply ranges = servers[i]->command({"CLUSTER", "SLOTS"});
+            for (const Reply &range : ranges.elements) {
+                if (range[0].integer <= slot && slot <= range[1].integer &&
+                    range[2][1].integer == ports[i]) {
+                    return i;
+                }
+            }
+        }
+        ADD_FAILURE() << "nobody has slot " << slot;
+        return 0;
+    }
+
+    void begin_move(unsigned slot, unsigned from, unsigned to)
+    {
+        const std::string text = std::to_string(slot);
+        servers[to]->command(
+            {"CLUSTER", "SETSLOT", text, "IMPORTING", ids[from]});
+        servers[from]->command(
+            {"CLUSTER", "SETSLOT", text, "MIGRATING", ids[to]});
+    }
+
+    // One key; false if there is none.
+    bool move_key(unsigned slot, unsigned from, unsigned to)
+    {
+        const Reply keys = servers[from]->command(
+            {"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "1"});
+        if (keys.size() == 0) {
+            return false;
+        }
+        const Reply moved = servers[from]->command(
+            {"MIGRATE", "127.0.0.1", std::to_string(ports[to]), keys[0].string,
+             "0", "60000"});
+        EXPECT_FALSE(moved.is_error()) << moved.string;
+        return true;
+    }
+
+    void end_move(unsigned slot, unsigned to)
+    {
+        servers[to]->command(
+            {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", ids[to]});
+        for (unsigned i = 0; i < nodes; ++i) {
+            servers[i]->command(
+                {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", ids[to]});
+        }
+    }
+
+    std::vector<int> ports;
+    std::vector<std::unique_ptr<RedisServer>> servers;
+    std::vector<std::string> ids;
+};
+
+TEST_F(DurableCluster, SlotsAreThoseOfRedis)
+{
+    for (const std::string tag : {"", "123456789", "lawn:0", "lawn:1023"}) {
+        EXPECT_EQ(static_cast<long long>(slot_of(tag)),
+                  servers[0]->command({"CLUSTER", "KEYSLOT", tag}).integer)
+            << tag;
+    }
+}
+
+TEST_F(DurableCluster, EachShardIsAtItsNode)
+{
+    Client client(url());
+    for (unsigned i = 0; i < 200; ++i) {
+        ASSERT_EQ(client.start(std::to_string(i).c_str()).status, LAWN_OK);
+    }
+    EXPECT_EQ(client.count().count, 200U);
+    unsigned used = 0;
+    for (const auto &server : servers) {
+        used += server->command({"DBSIZE"}).integer > 0;
+    }
+    EXPECT_GT(used, 1U);
+    for (unsigned i = 0; i < 200; ++i) {
+        EXPECT_EQ(client.stop(std::to_string(i).c_str()).state,
+                  LAWN_DURABLE_STOPPED);
+    }
+    EXPECT_EQ(client.count().count, 0U);
+    EXPECT_EQ(lawn_durable_error(client), nullptr);
+}
+
+TEST_F(DurableCluster, HasNoOtherDatabase)
+{
+    Client client(url() + "/1");
+    const Result result = client.start("a");
+    EXPECT_EQ(result.status, LAWN_ERR_INVALID_PARAM);
+    EXPECT_NE(result.error.find("SELECT"), std::string::npos) << result.error;
+}
+
+// Every slot of the namespace moves to the next node, again and again, while
+// timers are started. All that was acknowledged is there, once.
+TEST_F(DurableCluster, FollowsSlotsThatMove)
+{
+    Client client(url());
+    ASSERT_EQ(client.start("first").status, LAWN_OK);
+    std::vector<std::pair<std::string, Result *>> started;
+    unsigned next = 0;
+    const auto load = [&] {
+        for (unsigned i = 0; i < 20; ++i) {
+            const std::string id = "id-" + std::to_string(next++);
+            started.emplace_back(
+                id, client.begin_start(Client::in_an_hour(id.c_str())));
+        }
+        lawn_durable_wait(client, 1000);
+    };
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned shard = 0; shard < shards; ++shard) {
+            const unsigned slot = slot_of("test:" + std::to_string(shard));
+            const unsigned from = owner_of(slot);
+            const unsigned to = (from + 1) % nodes;
+            load();
+            begin_move(slot, from, to);
+            load();
+            while (move_key(slot, from, to)) {
+                load();
+            }
+            end_move(slot, to);
+            load();
+        }
+    }
+    for (const auto &i : started) {
+        client.run_until([&i] { return i.second->is_answered; });
+        EXPECT_EQ(i.second->status, LAWN_OK) << i.first << i.second->error;
+        EXPECT_EQ(i.second->answers, 1U);
+    }
+    EXPECT_EQ(client.count().count, started.size() + 1);
+    for (const auto &i : started) {
+        const Result got = client.get(i.first.c_str());
+        EXPECT_EQ(got.state, LAWN_DURABLE_PENDING) << i.first;
+        EXPECT_EQ(got.generation, i.second->generation) << i.first;
+    }
+}
+
+TEST_F(DurableCluster, WaitsForANodeThatWasKilled)
+{
+    Client client(url());
+    for (unsigned i = 0; i < 50; ++i) {
+        ASSERT_EQ(client.start(std::to_string(i).c_str()).status, LAWN_OK);
+    }
+    servers[1]->kill();
+    std::vector<Result *> results;
+    for (unsigned i = 0; i < 50; ++i) {
+        const std::string id = "again-" + std::to_string(i);
+        results.push_back(client.begin_start(Client::in_an_hour(id.c_str())));
+    }
+    for (unsigned i = 0; i < 20; ++i) {
+        lawn_durable_wait(client, 5000);
+    }
+    servers[1]->start();
+    for (const Result *i : results) {
+        client.run_until([i] { return i->is_answered; });
+    }
+    client.run_until(
+        [&client] { return lawn_durable_error(client) == nullptr; });
+    EXPECT_EQ(client.start("last").status, LAWN_OK);
+}
+
+} // namespace
