@@ -19,13 +19,13 @@ namespace
 using namespace lawn_test;
 using lawn::durable::ReplyPtr;
 
-const uint64_t half_second_us = 500000;
+const uint64_t short_us = 1000000;
 
 // Requests of such a client do not wait for long.
 void be_quick(lawn_durable_params_t *params)
 {
-    params->request_timeout_us = half_second_us;
-    params->connect_timeout_us = half_second_us;
+    params->request_timeout_us = short_us;
+    params->connect_timeout_us = short_us;
 }
 
 bool contains(const std::string &text, const char *part)
