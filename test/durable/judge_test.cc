@@ -327,6 +327,7 @@ TEST(Judge, LetsALaterStartTakeTheTimersPlace)
     expect_only(story.verdict(), "lost");
     story.deliver(220, 2, "a", 2, 200, 210);
     EXPECT_TRUE(story.verdict().is_good());
+    EXPECT_EQ(story.verdict().replaced, 1u);
     Story both(story);
     both.deliver(230, 1, "a", 1, 100, 49);
     EXPECT_GT(both.verdict().count("early"), 0u);

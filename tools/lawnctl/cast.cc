@@ -298,7 +298,8 @@ std::string Cast::end(Role role, int64_t patience_us)
             }
             usleep(step_us);
         }
-        if (member.process.status() != 0) {
+        // One that has just been started again ends by the signal itself.
+        if (member.process.status().value_or(0) != 0) {
             return member.name + " has not ended well; see " + log(i);
         }
     }

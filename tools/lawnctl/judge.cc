@@ -313,6 +313,10 @@ void Court::judge_end(const std::string &id, const Timer &timer,
     if (is_promised(generation) && deliveries.empty() && !is_over) {
         object("lost", id, number, "acknowledged, and never delivered");
     }
+    if (is_promised(generation) && deliveries.empty() &&
+        timer.generations.rbegin()->first > number) {
+        ++verdict_.replaced;
+    }
     for (const unsigned attempt : generation.retries) {
         if (!is_over && std::none_of(deliveries.begin(), deliveries.end(),
                                      [attempt](const Delivery &delivery) {

@@ -36,6 +36,7 @@ struct Verdict {
     uint64_t acknowledged = 0; // starts and updates
     uint64_t unheard = 0;      // starts of which nobody heard again
     uint64_t stopped = 0;      // stops with the answer `stopped`
+    uint64_t replaced = 0;     // by a later start or update, before they fired
     uint64_t delivered = 0;    // generations that were delivered at least once
     uint64_t retried = 0;      // deliveries with an attempt above 1
     uint64_t duplicates = 0;   // repeated deliveries of one attempt

@@ -320,6 +320,7 @@ void print_verdict(const Verdict &verdict, const Verify &verify,
     row("acknowledged", verdict.acknowledged);
     row("unheard", verdict.unheard);
     row("acknowledged_stops", verdict.stopped);
+    row("replaced", verdict.replaced);
     row("delivered", verdict.delivered);
     row("retried", verdict.retried);
     row("duplicates", verdict.duplicates);
@@ -392,9 +393,12 @@ int command_verify(const Settings &settings, Arguments &arguments)
     }
     size_t unread = 0;
     const Verdict verdict = verify.judge_history(unread);
-    print_verdict(verdict, verify, options, settings.json);
-    for (const std::string &example : verdict.examples) {
-        fprintf(stderr, "lawnctl: %s\n", example.c_str());
+    // A run that has not come to its end loses what it had in flight.
+    if (wrong.empty()) {
+        print_verdict(verdict, verify, options, settings.json);
+        for (const std::string &example : verdict.examples) {
+            fprintf(stderr, "lawnctl: %s\n", example.c_str());
+        }
     }
     if (!wrong.empty() || unread != 0 || !verdict.is_good()) {
         if (!was_signalled()) {
