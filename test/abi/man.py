@@ -30,7 +30,9 @@ def expect(condition, what):
 
 
 def check_functions(root, man):
-    exported = set(EXPORTED.findall((root / "src/liblawn.map").read_text()))
+    exported = set()
+    for script in ("src/liblawn.map", "src/durable/liblawn-durable.map"):
+        exported |= set(EXPORTED.findall((root / script).read_text()))
     declared = {}
     for header in sorted((root / "include/lawn").glob("*.h")):
         text = header.read_text()
