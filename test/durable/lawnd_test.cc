@@ -428,7 +428,7 @@ TEST_F(Lawnd, SecondSignalEndsItAtOnce)
     EXPECT_TRUE(becomes([&] { return target.requests().size() == 1; }));
     lawnd_.signal(SIGTERM);
     EXPECT_TRUE(becomes([&] {
-        return log().find("ends when 1 posts have ended") != std::string::npos;
+        return log().find("ends; posts under way: 1\n") != std::string::npos;
     }));
     EXPECT_TRUE(lawnd_.is_running());
     lawnd_.signal(SIGINT);

@@ -241,8 +241,7 @@ void Daemon::take_signals()
 void Daemon::begin_drain()
 {
     is_draining_ = true;
-    log_line("ends when " + std::to_string(delivery_->posting()) +
-             " posts have ended");
+    log_line("ends; posts under way: " + std::to_string(delivery_->posting()));
     if (pump_) {
         lawn_durable_pump_query(pump_, &pumped_);
         lawn_durable_pump_close(pump_);

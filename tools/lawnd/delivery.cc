@@ -24,7 +24,7 @@ using lawn::durable::Loop;
 namespace
 {
 
-constexpr long longest_retry_sec = 24 * 3600;
+constexpr long longest_retry_sec = 24L * 3600;
 constexpr uint64_t usec_per_sec = 1000000;
 
 struct Url {
@@ -40,7 +40,7 @@ std::string part_of(CURLU *url, CURLUPart part)
     if (curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) {
         return "";
     }
-    const std::string copy = text;
+    std::string copy = text;
     curl_free(text);
     return copy;
 }
