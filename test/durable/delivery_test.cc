@@ -34,7 +34,17 @@ protected:
             unsetenv(name);
         }
         ASSERT_EQ(loop_.open(), LAWN_OK);
-        make({});
+        make(patient());
+    }
+
+    // Nothing takes too long, on no machine.
+    static DeliveryLimits patient()
+    {
+        DeliveryLimits limits;
+        limits.connect_timeout_us = 600 * usec;
+        limits.timeout_us = 600 * usec;
+        limits.queue_timeout_us = 600 * usec;
+        return limits;
     }
 
     void make(const DeliveryLimits &limits)
@@ -285,7 +295,7 @@ TEST_F(HttpDelivery, TargetThatCannotBeReachedIsTriedAgain)
 
 TEST_F(HttpDelivery, TargetThatDoesNotAnswerIsTriedAgain)
 {
-    DeliveryLimits limits;
+    DeliveryLimits limits = patient();
     limits.timeout_us = 100000;
     make(limits);
     HttpTarget target([&target](const HttpRequest &) {
@@ -300,7 +310,7 @@ TEST_F(HttpDelivery, TargetThatDoesNotAnswerIsTriedAgain)
 
 TEST_F(HttpDelivery, TargetHasSoManyPostsAtATime)
 {
-    DeliveryLimits limits;
+    DeliveryLimits limits = patient();
     limits.posts_per_target = 3;
     make(limits);
     HttpTarget target([&target](const HttpRequest &) {
@@ -356,7 +366,7 @@ TEST_F(HttpDelivery, SlowTargetHoldsUpNobody)
 
 TEST_F(HttpDelivery, WhatWaitsTooLongIsDeferred)
 {
-    DeliveryLimits limits;
+    DeliveryLimits limits = patient();
     limits.posts_per_target = 1;
     limits.queue_timeout_us = 20000;
     make(limits);

@@ -345,19 +345,19 @@ TEST_F(Lawnd, TargetWithTooMuchToDoLosesNothing)
         return HttpTarget::status(200);
     });
     start();
-    for (unsigned i = 0; i < 120; ++i) {
+    for (unsigned i = 0; i < 100; ++i) {
         start_timer("id" + std::to_string(i), target.url(), 1);
     }
     EXPECT_TRUE(becomes([&] {
         return metric("lawnd_deliveries_total",
-                      ",via=\"http\",result=\"deferred\"") >= 40;
+                      ",via=\"http\",result=\"deferred\"") >= 20;
     }));
     EXPECT_EQ(metric("lawnd_http_posting"), 16);
     target.release();
-    for (unsigned i = 0; i < 120; ++i) {
+    for (unsigned i = 0; i < 100; ++i) {
         expect_state("id" + std::to_string(i), "success");
     }
-    EXPECT_EQ(target.requests().size(), 120U);
+    EXPECT_EQ(target.requests().size(), 100U);
     EXPECT_LE(target.most_at_once(), 16U);
 }
 
@@ -406,9 +406,7 @@ TEST_F(Lawnd, EndsWhenWhatIsPostedHasEnded)
     EXPECT_EQ(lawnd_.status().value_or(-1), 0);
     unsigned succeeded = 0;
     for (unsigned i = 0; i < 30; ++i) {
-        const std::string state = state_of("id" + std::to_string(i));
-        succeeded += state == "success";
-        EXPECT_TRUE(state == "success" || state == "pending") << state;
+        succeeded += state_of("id" + std::to_string(i)) == "success";
     }
     EXPECT_EQ(succeeded, 16U);
     start(); // another daemon takes the rest
