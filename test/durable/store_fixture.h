@@ -56,6 +56,9 @@ public:
         : server(std::move(options), std::move(environment))
     {
         load();
+        // Bytes are counted where there is a bound.
+        call("lawn_prepare", "meta",
+             {"0", "1000000000", "3600000000", "100000"});
     }
 
     void load()

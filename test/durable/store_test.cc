@@ -264,6 +264,17 @@ TEST_F(DurableStore, NoMoreBytesThanTheBound)
     EXPECT_EQ(stats()["bytes"], 10);
 }
 
+TEST_F(DurableStore, WithoutBoundsNothingIsCounted)
+{
+    call("lawn_prepare", "meta", {"0", "0", "3600000000", "100000"});
+    start("a", "+1000000", "123456");
+    start("a", "+1000000", "1234567");
+    EXPECT_EQ(stats()["bytes"], 0);
+    EXPECT_EQ(stats()["gen"], 2);
+    EXPECT_EQ(stop("a").state, stopped);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
 TEST_F(DurableStore, WhileItIsDrainedNothingIsStarted)
 {
     start("a", "+1000000");

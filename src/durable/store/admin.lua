@@ -8,6 +8,7 @@ register('lawn_drain', 1, 1, 1, {'allow-oom'}, function(keys, args)
     else
         call('HDEL', keys[1], 'draining')
     end
+    forget_shard(keys[1])
     return 1
 end)
 
@@ -31,8 +32,8 @@ register('lawn_replay', 4, 1, 1, {}, function(keys, args)
     -- One occurrence, now, whatever the timer was.
     o.every, o.after, o.cron, o.next, o.misfire = nil, nil, nil, nil, nil
     local now = time()
-    local generation, failure = put(keys, id, nil, now, 1,
-        tail_of(o, sub(body, o.payload)))
+    local generation, failure = put(shard_of(keys[3], now), keys, id, nil, now,
+        1, tail_of(o, sub(body, o.payload)), now)
     if failure then
         return failure
     end
@@ -141,6 +142,17 @@ local function in_flight(meta, stream)
     return 0, call('XLEN', stream)
 end
 
+-- How many entries a stream has had.
+local function added(stream)
+    local info = try('XINFO', 'STREAM', stream)
+    for i = 1, #info, 2 do
+        if info[i] == 'entries-added' then
+            return info[i + 1]
+        end
+    end
+    return 0
+end
+
 register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
     local now = time()
     local meta = keys[3]
@@ -158,8 +170,9 @@ register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
         'push_waiting', push_wait, 'push_in_flight', push_flight,
         'dead_letters', call('XLEN', keys[6]),
         'cron', call('SCARD', keys[7]),
+        'fired', added(keys[4]) + added(keys[5]),
     }
-    local names = {'gen', 'bytes', 'fired', 'success', 'fail', 'stopped',
+    local names = {'gen', 'bytes', 'success', 'fail', 'stopped',
         'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt'}
     local values = call('HMGET', meta, unpack(names))
     for i, name in ipairs(names) do

@@ -8,11 +8,11 @@ local function add_dead(dead, id, now, body, reason, message)
 end
 
 -- What answers change, kept until all have been looked at.
-local function new_changes(keys, now)
+local function new_changes(s, keys, most, now)
     return {
-        due = keys[1], body = keys[2], meta = keys[3], dead = keys[7],
-        now = now, gone = {}, ends = {}, counts = {bytes = 0},
-        ended = ended_key(keys[3], keys[5], keys[6], now),
+        s = s, due = keys[1], body = keys[2], dead = keys[7], now = now,
+        gone = {}, ends = {}, counts = {bytes = 0},
+        ended = ended_key(s, keys[5], keys[6], most, now),
     }
 end
 
@@ -29,12 +29,13 @@ local function finish(c, id, body, state, name)
     c.counts[name] = (c.counts[name] or 0) + 1
 end
 
+-- An end counts for nothing while there is a body, so it is written first.
 local function apply(c)
     if #c.gone > 0 then
-        call('HDEL', c.body, unpack(c.gone))
         call('HSET', c.ended, unpack(c.ends))
+        call('HDEL', c.body, unpack(c.gone))
     end
-    count(c.meta, c.counts)
+    count(c.s, c.counts)
 end
 
 -- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error. What waits,
@@ -56,7 +57,7 @@ end
 local function retry_at(c, id, body, due)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
-    arm(c.due, id, due)
+    wake(c.s, c.due, due, c.now)
     add_count(c, 'retried')
 end
 
@@ -104,21 +105,24 @@ local function is_verdict(verdict)
     return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
 end
 
--- The arguments of lawn_answer as lists; nil and an error if they are wrong.
+-- The entries and ids of the arguments of lawn_answer, and whether there is more
+-- among the verdicts than done and fail; nil and an error if they are wrong.
 local function parse_answers(args)
     local n = (#args - 1) / 4
     if n % 1 ~= 0 or n < 1 or n > MAX_BATCH then
         return nil, invalid('number of arguments of lawn_answer')
     end
-    local entries, ids = {}, {}
+    local entries, ids, may_fire = {}, {}, false
     for i = 1, n do
         local at = 4 * i - 2
+        local verdict = args[at + 3]
         entries[i], ids[i] = args[at], args[at + 1]
-        if #args[at + 2] ~= HEAD or not is_verdict(args[at + 3]) then
+        if #args[at + 2] ~= HEAD or not is_verdict(verdict) then
             return nil, invalid('answer')
         end
+        may_fire = may_fire or byte(verdict) > 102
     end
-    return entries, ids
+    return entries, ids, may_fire
 end
 
 -- One answer, whose entry is acknowledged: the result, and the body now.
@@ -146,23 +150,26 @@ end
 register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
     function(keys, args)
         local stream, group = keys[4], args[1]
-        local entries, ids = parse_answers(args)
+        local entries, ids, may_fire = parse_answers(args)
         if not entries then
             return ids
         end
         local results = {}
-        if call('HGET', keys[3], group_field(stream)) ~= group then
+        local now = time()
+        local s = shard_of(keys[3], now)
+        if s[group_field(stream)] ~= group then
             call('XACK', stream, group, unpack(entries))
             for i = 1, #ids do
                 results[i] = 0
             end
             return results
         end
-        local now = time()
         local bodies = call('HMGET', keys[2], unpack(ids))
-        call('ZCARD', keys[1])
-        call('XLEN', keys[7])
-        local c = new_changes(keys, now)
+        if may_fire then -- both are written then
+            call('ZCARD', keys[1])
+            call('XLEN', keys[7])
+        end
+        local c = new_changes(s, keys, #ids, now)
         -- How many of a batch are acknowledged says nothing of one; but a timer
         -- is answered once in any case, for its body then is gone or another.
         -- Only an occurrence of a periodic timer leaves no such trace.
@@ -201,6 +208,6 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
             results[i] = result
         end
         apply(c)
-        trim(keys[3], stream, now)
+        trim(s, stream)
         return results
     end)

@@ -1,6 +1,6 @@
 -- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 --
--- Bodies of timers, how timers are put in place, and how ends are kept.
+-- Bodies of timers.
 
 -- The options of a body or a tail whose flags are at `at`; nil if they are cut
 -- short or make no sense. `payload` is where the payload begins.
@@ -127,56 +127,4 @@ end
 -- What a body counts for the bound on bytes: its payload and options.
 local function bytes_of(body)
     return body and #body - HEAD - 1 or 0
-end
-
--- The timer `id` is due; wakes the pumps if it is the first now.
-local function arm(due_key, id, due)
-    if call('ZRANGE', due_key, 0, 0)[1] == id then
-        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
-    end
-end
-
--- How ends are kept: two tables, of which one is filled; when that is old or
--- full, the other is dropped and filled. So a record stays for keep_us, unless
--- there are more than keep_count of them, and dropping costs nothing.
--- Returns the one to fill; call it before anything is written.
-local function ended_key(meta, ended0, ended1, now)
-    local m = call('HMGET', meta, 'cur', 'since', 'keep_us', 'keep_count')
-    local cur, other = ended0, ended1
-    if m[1] == '1' then
-        cur, other = ended1, ended0
-    end
-    local count = call('HLEN', cur)
-    if count == 0 then
-        call('HSET', meta, 'cur', m[1] or '0', 'since', now)
-    elseif count >= (tonumber(m[4]) or KEEP_COUNT) or
-        now - (tonumber(m[2]) or 0) > (tonumber(m[3]) or KEEP_US) then
-        call('UNLINK', other)
-        call('HSET', meta, 'cur', m[1] == '1' and '0' or '1', 'since', now)
-        return other
-    end
-    return cur
-end
-
-local function end_record(state, body, now)
-    return char(state) .. sub(body, 1, HEAD) .. pack('<d', now) ..
-        token_of(body)
-end
-
--- How `id` ended, or nil.
-local function find_end(meta, ended0, ended1, id)
-    if call('HGET', meta, 'cur') == '1' then
-        ended0, ended1 = ended1, ended0
-    end
-    local record = call('HGET', ended0, id) or call('HGET', ended1, id)
-    return record and #record >= HEAD + 9 and record or nil
-end
-
--- Adds to the counters of meta, given as name and number in turn.
-local function count(meta, counts)
-    for name, n in next, counts do
-        if n ~= 0 then
-            call('HINCRBY', meta, name, n)
-        end
-    end
 end

@@ -27,7 +27,7 @@ end)
 
 -- The time `due_next` for one timer, 0 if there is none any more: whether it was
 -- of use.
-local function renew(keys, id, generation, due_next)
+local function renew(s, keys, id, generation, due_next)
     local body = call('HGET', keys[2], id)
     local o = body and parse(body, HEAD + 1)
     if not o or not o.cron or generation_of(body) ~= generation or
@@ -43,14 +43,14 @@ local function renew(keys, id, generation, due_next)
     if is_waiting and due_next == 0 then
         call('SREM', keys[4], id)
         call('HDEL', keys[2], id)
-        count(keys[3], {bytes = -bytes_of(body)})
+        count(s, {bytes = -bytes_of(body)})
         return 1
     elseif is_waiting then
         -- The time after it is wanted next, so it stays in the SET.
         call('ZADD', keys[1], due_next, id)
         call('HSET', keys[2], id,
             head(generation, due_next, 1) .. tail_of(o, payload))
-        arm(keys[1], id, due_next)
+        wake(s, keys[1], due_next, s.at)
         return 1
     elseif due_next == 0 and o.after then
         return 0 -- first the retry, then the last occurrence
@@ -63,7 +63,7 @@ local function renew(keys, id, generation, due_next)
     local tail = tail_of(o, payload)
     call('SREM', keys[4], id)
     call('HSET', keys[2], id, sub(body, 1, HEAD) .. tail)
-    count(keys[3], {bytes = #tail - 1 - bytes_of(body)})
+    count(s, {bytes = #tail - 1 - bytes_of(body)})
     return 1
 end
 
@@ -72,7 +72,8 @@ register('lawn_renew', 4, 3, 3 * MAX_BATCH, {'allow-oom'}, function(keys, args)
         return invalid('number of arguments of lawn_renew')
     end
     call('SCARD', keys[4])
-    call('HEXISTS', keys[3], '')
+    local s = shard_of(keys[3], time())
+    s.cron = nil
     local renewed = 0
     for i = 1, #args, 3 do
         local generation = integer(args[i + 1], 1, MOST)
@@ -80,7 +81,7 @@ register('lawn_renew', 4, 3, 3 * MAX_BATCH, {'allow-oom'}, function(keys, args)
         if not generation or not due_next then
             return invalid('generation or time')
         end
-        renewed = renewed + renew(keys, args[i], generation, due_next)
+        renewed = renewed + renew(s, keys, args[i], generation, due_next)
     end
     return renewed
 end)

@@ -50,10 +50,11 @@ local function rearm(f, id, body, o)
     if o.cron and (due == 0 or not o.after) then
         o.next = pack('<d', 0)
         call('SADD', f.cron, id)
+        f.s.cron = nil
     end
     o.after = nil
-    f.gen = (f.gen or tonumber(call('HGET', f.meta, 'gen')) or 0) + 1
-    call('HSET', f.body, id, head(f.gen, due > 0 and due or after, 1) ..
+    local generation = call('HINCRBY', f.s.meta, 'gen', 1)
+    call('HSET', f.body, id, head(generation, due > 0 and due or after, 1) ..
         tail_of(o, sub(body, o.payload)))
     if due > 0 then
         call('ZADD', f.due, due, id)
@@ -66,6 +67,10 @@ local function fire_one(f, id, body)
     if not o then
         f.corrupt = f.corrupt + 1
         return nil
+    end
+    local checked = o.cron and try('SCARD', f.cron)
+    if type(checked) == 'table' then
+        return checked
     end
     local policy, slack = policy_of(o)
     local late = f.now - unpack_struct('<d', body, 9)
@@ -118,7 +123,7 @@ local function fire_all(f, ids, bodies)
 end
 
 -- The reply: [now, fired, more, cron timers, [due times]].
-local function upcoming(f, horizon, most, waiting)
+local function upcoming(f, horizon, most)
     local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
     local times = {}
     local limit = f.now + horizon
@@ -132,7 +137,32 @@ local function upcoming(f, horizon, most, waiting)
         end
     end
     local more = times[1] and times[1] <= f.now and 1 or 0
-    return {f.now, f.fired, more, waiting, times}
+    -- Each pump is told so, at one time or another, and calls then or before.
+    f.s.wake = times[1] or MOST
+    f.s.cron = f.s.cron or call('SCARD', f.cron)
+    return {f.now, f.fired, more, f.s.cron, times}
+end
+
+-- Takes what has fired out of the ZSET, and does what else it comes to.
+local function settle(f, done, ended0, ended1)
+    call('ZREMRANGEBYRANK', f.due, 0, done - 1)
+    for _, p in ipairs(f.periodic) do
+        rearm(f, p[1], p[2], p[3])
+    end
+    if #f.gone > 0 then
+        -- Without its record a missed timer is unknown, but not fired again.
+        local known, key =
+            pcall(ended_key, f.s, ended0, ended1, #f.gone, f.now)
+        if known then
+            call('HSET', key, unpack(f.ends))
+        end
+        call('HDEL', f.body, unpack(f.gone))
+    end
+    if f.missed + f.corrupt > 0 then
+        count(f.s, {missed = f.missed, corrupt = f.corrupt, bytes = f.bytes})
+    end
+    trim(f.s, f.out)
+    trim(f.s, f.push)
 end
 
 register('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
@@ -144,41 +174,21 @@ register('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
     end
     local now = time()
     local f = {
-        due = keys[1], body = keys[2], meta = keys[3], out = keys[4],
-        push = keys[5], cron = keys[8], now = now, stamp = pack('<d', now),
+        due = keys[1], body = keys[2], out = keys[4], push = keys[5],
+        cron = keys[8], now = now, stamp = pack('<d', now),
+        s = shard_of(keys[3], now),
         fired = 0, missed = 0, corrupt = 0, bytes = 0,
         periodic = {}, gone = {}, ends = {},
     }
     local ids = call('ZRANGE', f.due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
-    local waiting = call('SCARD', f.cron)
-    if #ids == 0 then
-        return upcoming(f, horizon, most, waiting)
+    if #ids > 0 then
+        local done, failure =
+            fire_all(f, ids, call('HMGET', f.body, unpack(ids)))
+        if done > 0 then
+            settle(f, done, keys[6], keys[7])
+        elseif failure then
+            return failure
+        end
     end
-    local before = call('HGET', f.meta, 'gen')
-    local done, failure = fire_all(f, ids, call('HMGET', f.body, unpack(ids)))
-    if done > 0 then
-        call('ZREMRANGEBYRANK', f.due, 0, done - 1)
-        for _, p in ipairs(f.periodic) do
-            rearm(f, p[1], p[2], p[3])
-        end
-        if f.gen and f.gen ~= before then
-            call('HSET', f.meta, 'gen', f.gen)
-        end
-        if #f.gone > 0 then
-            call('HDEL', f.body, unpack(f.gone))
-            -- Without its record a missed timer is unknown, but not fired again.
-            local known, key = pcall(ended_key, f.meta, keys[6], keys[7], now)
-            if known then
-                call('HSET', key, unpack(f.ends))
-            end
-        end
-        count(f.meta, {fired = f.fired, missed = f.missed, corrupt = f.corrupt,
-            bytes = f.bytes})
-        trim(f.meta, f.out, now)
-        trim(f.meta, f.push, now)
-        waiting = call('SCARD', f.cron)
-    elseif failure then
-        return failure
-    end
-    return upcoming(f, horizon, most, waiting)
+    return upcoming(f, horizon, most)
 end)

@@ -49,6 +49,7 @@ register('lawn_prepare', 1, 4, 4, {'allow-oom'}, function(keys, args)
             call('HDEL', keys[1], limits[i])
         end
     end
+    forget_shard(keys[1])
     return 1
 end)
 
@@ -87,30 +88,46 @@ local function repeated(keys, id, old, token, now)
     return nil
 end
 
--- Puts in place a timer with this tail, instead of the body `old`, if there is
--- one, and returns the generation; or nil and an error.
-local function put(keys, id, old, due, attempt, tail)
-    local meta = keys[3]
-    local m = call('HMGET', meta, 'gen', 'bytes', 'max_pending', 'max_bytes',
-        'draining')
-    local more = #tail - 1 - bytes_of(old)
-    local bytes = (tonumber(m[2]) or 0) + more
-    if m[5] and not old then
-        return nil, redis.error_reply('LAWN FULL the namespace is being drained')
-    elseif m[3] and not old and
-        call('HLEN', keys[2]) >= (tonumber(m[3]) or 0) then
-        return nil, redis.error_reply(
+-- An error if the namespace does not take a tail instead of `old`, or nil.
+local function refusal(s, keys, old, tail)
+    if s.draining and not old then
+        return redis.error_reply('LAWN FULL the namespace is being drained')
+    elseif s.max_pending and not old and
+        call('HLEN', keys[2]) >= s.max_pending then
+        return redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
+    elseif s.max_bytes then
+        local more = #tail - 1 - bytes_of(old)
+        local bytes = tonumber(call('HGET', keys[3], 'bytes')) or 0
+        if more > 0 and bytes + more > s.max_bytes then
+            return redis.error_reply('LAWN FULL the payloads have as many ' ..
+                'bytes as the namespace may have')
+        end
     end
-    if m[4] and more > 0 and bytes > (tonumber(m[4]) or 0) then
-        return nil, redis.error_reply(
-            'LAWN FULL the payloads have as many bytes as the namespace may have')
+    return nil
+end
+
+-- Puts in place a timer with this tail, instead of the body `old`, if there is
+-- one, which is looked at only if there are limits. Returns the generation, or
+-- nil and an error.
+local function put(s, keys, id, old, due, attempt, tail, now)
+    if s.is_limited then
+        local refused = refusal(s, keys, old, tail)
+        if refused then
+            return nil, refused
+        end
     end
-    local generation = (tonumber(m[1]) or 0) + 1
+    local generation = call('HINCRBY', keys[3], 'gen', 1)
     call('ZADD', keys[1], due, id)
-    call('HSET', keys[2], id, head(generation, due, attempt) .. tail)
-    call('HSET', meta, 'gen', generation, 'bytes', bytes)
-    arm(keys[1], id, due)
+    local set = try('HSET', keys[2], id, head(generation, due, attempt) .. tail)
+    if type(set) == 'table' then
+        call('ZREM', keys[1], id)
+        return nil, set
+    end
+    if s.max_bytes then
+        count(s, {bytes = #tail - 1 - bytes_of(old)})
+    end
+    wake(s, keys[1], due, now)
     return generation
 end
 
@@ -135,12 +152,16 @@ register('lawn_start', 3, 3, 3, {}, function(keys, args)
     if not due then
         return invalid('time')
     end
-    local old = call('HGET', keys[2], id)
+    local s = shard_of(keys[3], now)
+    local old
+    if token or s.is_limited then
+        old = call('HGET', keys[2], id)
+    end
     local reply = token and repeated(keys, id, old, token, now)
     if reply then
         return reply
     end
-    local generation, failure = put(keys, id, old, due, 1, tail)
+    local generation, failure = put(s, keys, id, old, due, 1, tail, now)
     if failure then
         return failure
     end
@@ -170,11 +191,12 @@ register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
         return {DELIVERED, generation}
     end
     local now = time()
-    local ended = ended_key(keys[3], keys[4], keys[5], now)
+    local s = shard_of(keys[3], now)
+    local ended = ended_key(s, keys[4], keys[5], 1, now)
+    call('HSET', ended, id, end_record(STOPPED, body, now))
     call('ZREM', keys[1], id)
     call('HDEL', keys[2], id)
-    call('HSET', ended, id, end_record(STOPPED, body, now))
-    count(keys[3], {bytes = -bytes_of(body), stopped = 1})
+    count(s, {bytes = -bytes_of(body), stopped = 1})
     return {STOPPED, generation}
 end)
 
@@ -205,8 +227,8 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
         due = (unpack_struct('<d', body, 9))
     end
     local failure
-    generation, failure = put(keys, id, body, due, attempt_of(body),
-        tail_of(o, payload or sub(body, o.payload)))
+    generation, failure = put(shard_of(keys[3], now), keys, id, body, due,
+        attempt_of(body), tail_of(o, payload or sub(body, o.payload)), now)
     if failure then
         return failure
     end

@@ -24,10 +24,10 @@ end
 
 -- What the first group has answered goes; while there are other groups, only
 -- what they have answered too, or what is beyond `keep_count`.
-local function trim_stream(meta, stream)
-    local m = call('HMGET', meta, group_field(stream), 'keep_count')
+local function trim_stream(s, stream)
+    local group = s[group_field(stream)]
     local length = call('XLEN', stream)
-    if not m[1] or length == 0 then
+    if not group or length == 0 then
         return
     end
     local first, least
@@ -37,7 +37,7 @@ local function trim_stream(meta, stream)
             info[fields[i]] = fields[i + 1]
         end
         local oldest = oldest_wanted(stream, info)
-        if info.name == m[1] then
+        if info.name == group then
             first = oldest
         end
         if not least or is_before(oldest, least) then
@@ -47,7 +47,7 @@ local function trim_stream(meta, stream)
     if not first then
         return
     end
-    local excess = length - (tonumber(m[2]) or KEEP_COUNT)
+    local excess = length - s.keep_count
     if excess > 0 and is_before(least, first) then
         local old = call('XRANGE', stream, '-', '+', 'COUNT',
             math.min(excess, MAX_BATCH))
@@ -59,14 +59,12 @@ local function trim_stream(meta, stream)
     call('XTRIM', stream, 'MINID', '~', least, 'LIMIT', 0)
 end
 
--- Trims once a second. The memory of when need not outlive the server. Should it
--- fail, as the key may be of another type, then others will say so.
-local trimmed = {}
-local function trim(meta, stream, now)
-    local last = trimmed[stream]
-    if not last or now - last >= 1000000 or now < last then
-        trimmed[stream] = now
-        pcall(trim_stream, meta, stream)
+-- Trims as often as the shard is looked at anew. Should it fail, as the key may
+-- be of another type, then others will say so.
+local function trim(s, stream)
+    if not s.trimmed[stream] then
+        s.trimmed[stream] = true
+        pcall(trim_stream, s, stream)
     end
 end
 
@@ -81,6 +79,7 @@ register('lawn_join', 2, 1, 2, {'allow-oom'}, function(keys, args)
     if made.err and not find(made.err, '^%-?BUSYGROUP') then
         return made
     end
+    forget_shard(keys[1])
     if first and first ~= known then
         call('HSET', keys[1], field, first)
         return first

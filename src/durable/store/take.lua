@@ -57,8 +57,10 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
     end
     call('XLEN', keys[7])
     call('HEXISTS', keys[2], '')
-    local is_first = call('HGET', keys[3], group_field(stream)) == group
-    local c = new_changes(keys, time())
+    local now = time()
+    local s = shard_of(keys[3], now)
+    local is_first = s[group_field(stream)] == group
+    local c = new_changes(s, keys, #ids, now)
     local claimed = call('XCLAIM', stream, group, consumer, lease, unpack(ids))
     local taken = {}
     for _, e in ipairs(claimed) do
@@ -72,7 +74,7 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
             taken[#taken + 1] = {entry, before + 1, fields}
         end
     end
-    count(keys[3], {taken = #taken})
+    c.counts.taken = #taken
     apply(c)
     return taken
 end)

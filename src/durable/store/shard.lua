@@ -1,0 +1,105 @@
+-- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+--
+-- What is remembered of a shard between calls, for a second at most: its limits
+-- and groups, which change rarely, and what has been done lately. It saves most
+-- of what a call would have to read. Nothing is wrong without it, for a server
+-- that has just started, or got the shard from another one, has none of it.
+
+local shards = {}
+local shards_kept = 0
+
+local function shard_of(meta, now)
+    local s = shards[meta]
+    if s and now >= s.at and now - s.at < 1000000 then
+        return s
+    end
+    local m = call('HMGET', meta, 'max_pending', 'max_bytes', 'draining',
+        'keep_us', 'keep_count', 'group_out', 'group_push')
+    if not s then
+        shards_kept = shards_kept + 1
+        if shards_kept > 4096 then -- of more namespaces than anybody has
+            shards, shards_kept = {}, 1
+        end
+    end
+    s = {
+        at = now,
+        meta = meta,
+        max_pending = tonumber(m[1]),
+        max_bytes = tonumber(m[2]),
+        draining = m[3],
+        keep_us = tonumber(m[4]) or KEEP_US,
+        keep_count = tonumber(m[5]) or KEEP_COUNT,
+        group_out = m[6],
+        group_push = m[7],
+        is_limited = m[1] or m[2] or m[3],
+        wake = nil,  -- all pumps call at this time or before; nil: who knows
+        ended = nil, -- the table that ends are written to
+        room = 0,    -- how many more
+        cron = nil,  -- how many timers are in the SET
+        trimmed = {},
+    }
+    shards[meta] = s
+    return s
+end
+
+-- To be called when what is kept of the shard has changed.
+local function forget_shard(meta)
+    shards[meta] = nil
+end
+
+-- A timer is due at `due`: wakes the pumps, unless all of them call before.
+local function wake(s, due_key, due, now)
+    if not s.wake or s.wake <= now or due < s.wake then
+        s.wake = due
+        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
+    end
+end
+
+-- How ends are kept: two tables, of which one is filled; when that is old or
+-- full, the other is dropped and filled. So a record stays for keep_us, unless
+-- there are more than keep_count of them, and dropping costs nothing.
+-- Returns the one to fill with `count` records; call it before anything is
+-- written.
+local function ended_key(s, ended0, ended1, count, now)
+    s.room = s.room - count
+    if s.ended and s.room >= 0 then
+        return s.ended
+    end
+    local m = call('HMGET', s.meta, 'cur', 'since')
+    local cur = m[1] == '1' and 1 or 0
+    local length = call('HLEN', cur == 0 and ended0 or ended1)
+    if length == 0 then
+        call('HSET', s.meta, 'cur', cur, 'since', now)
+    elseif length >= s.keep_count or now - (tonumber(m[2]) or 0) > s.keep_us then
+        cur = 1 - cur
+        length = 0
+        call('UNLINK', cur == 0 and ended0 or ended1)
+        call('HSET', s.meta, 'cur', cur, 'since', now)
+    end
+    s.ended = cur == 0 and ended0 or ended1
+    s.room = s.keep_count - length - count
+    return s.ended
+end
+
+local function end_record(state, body, now)
+    return char(state) .. sub(body, 1, HEAD) .. pack('<d', now) ..
+        token_of(body)
+end
+
+-- How `id` ended, or nil.
+local function find_end(meta, ended0, ended1, id)
+    if call('HGET', meta, 'cur') == '1' then
+        ended0, ended1 = ended1, ended0
+    end
+    local record = call('HGET', ended0, id) or call('HGET', ended1, id)
+    return record and #record >= HEAD + 9 and record or nil
+end
+
+-- Adds to the counters of the shard. Bytes are counted where there is a bound.
+local function count(s, counts)
+    for name, n in next, counts do
+        if n ~= 0 and (name ~= 'bytes' or s.max_bytes) then
+            call('HINCRBY', s.meta, name, n)
+        end
+    end
+end

@@ -1,0 +1,186 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a timer costs the store: processor time of redis-server for a whole life
+// (start, fire, read, answer) in batches of some sizes, and memory while it is
+// pending.
+//
+//     LAWN_REDIS_SERVER=redis-server build/test/durable/durable_store_cost
+
+#include "redis_server.h"
+
+#include "durable/codec.h"
+#include "durable/script.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+
+namespace
+{
+
+using namespace lawn_test;
+
+const char *const payload = "0123456789abcdef0123456789abcdef";
+
+std::string key(const char *name)
+{
+    return std::string("{cost:0}:") + name;
+}
+
+Words call(const char *function, const std::vector<const char *> &keys,
+           const Words &args)
+{
+    Words words = {"FCALL", function, std::to_string(keys.size())};
+    for (const char *const name : keys) {
+        words.push_back(key(name));
+    }
+    words.insert(words.end(), args.begin(), args.end());
+    return words;
+}
+
+// The value of a line of INFO.
+double info(RedisServer *server, const char *section, const char *name)
+{
+    const std::string text = server->command({"INFO", section}).string;
+    const size_t at = text.find(std::string("\n") + name + ":");
+    return at == std::string::npos
+               ? 0
+               : strtod(text.c_str() + at + strlen(name) + 2, nullptr);
+}
+
+double cpu_us(RedisServer *server)
+{
+    return 1e6 * (info(server, "cpu", "used_cpu_user") +
+                  info(server, "cpu", "used_cpu_sys"));
+}
+
+void expect(bool condition, const Reply &reply)
+{
+    if (!condition) {
+        fprintf(stderr, "store_cost: unexpected answer: %s\n",
+                to_string(reply).c_str());
+        exit(1);
+    }
+}
+
+std::vector<Words> starts(unsigned first, unsigned count, const char *when)
+{
+    const std::string tail = lawn::durable::encode_tail({}, payload);
+    std::vector<Words> commands;
+    for (unsigned i = 0; i < count; ++i) {
+        commands.push_back(
+            call("lawn_start", {"due", "body", "meta"},
+                 {"session-" + std::to_string(first + i), when, tail}));
+    }
+    return commands;
+}
+
+// Batches of one size, one step after another: the processor time of each step.
+class Lives
+{
+public:
+    Lives(RedisServer *server, unsigned timers, unsigned batch)
+        : server_(server), timers_(timers / batch * batch), batch_(batch)
+    {
+    }
+
+    void run()
+    {
+        const double empty = step([this](unsigned) {
+            expect(server_->command({"PING"}).type == Reply::status, {});
+        });
+        const double start = step([this](unsigned first) { start_all(first); });
+        usleep(50000); // until the last is due
+        const double fire = step([this](unsigned) { fire_all(); });
+        const double read = step([this](unsigned) { read_all(); });
+        const double answer = step([this](unsigned) { answer_all(); });
+        printf("%5u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", batch_, start, fire,
+               read, answer, start + fire + read + answer, empty);
+    }
+
+private:
+    template <class Step> double step(Step run_step)
+    {
+        const double before = cpu_us(server_);
+        for (unsigned first = 0; first < timers_; first += batch_) {
+            run_step(first);
+        }
+        return (cpu_us(server_) - before) / timers_;
+    }
+
+    void start_all(unsigned first)
+    {
+        for (const Reply &reply :
+             server_->pipeline(starts(first, batch_, "+20000"))) {
+            expect(reply.size() == 5, reply);
+        }
+    }
+
+    void fire_all()
+    {
+        const Reply fired = server_->command(call(
+            "lawn_fire",
+            {"due", "body", "meta", "out", "push", "ended0", "ended1", "cron"},
+            {std::to_string(batch_), "0", "1"}));
+        expect(fired.size() == 5 && fired[1].integer == batch_, fired);
+    }
+
+    void read_all()
+    {
+        const Reply read = server_->command({"XREADGROUP", "GROUP", "g", "c",
+                                             "COUNT", std::to_string(batch_),
+                                             "STREAMS", key("out"), ">"});
+        expect(read.size() == 1 && read[0][1].size() == batch_, read);
+        Words args = {"g"};
+        for (const Reply &entry : read[0][1].elements) {
+            args.insert(args.end(), {entry[0].string, entry[1][1].string,
+                                     entry[1][3].string.substr(
+                                         8, lawn::durable::identity_size),
+                                     lawn::durable::done_verdict()});
+        }
+        answers_.push_back(call(
+            "lawn_answer",
+            {"due", "body", "meta", "out", "ended0", "ended1", "dead"}, args));
+    }
+
+    void answer_all()
+    {
+        const Reply answered = server_->command(answers_.front());
+        answers_.pop_front();
+        expect(answered.size() == batch_ && answered[0].integer == 1, answered);
+    }
+
+    RedisServer *server_;
+    unsigned timers_;
+    unsigned batch_;
+    std::deque<Words> answers_;
+};
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const unsigned timers =
+        argc > 1 ? static_cast<unsigned>(strtoul(argv[1], nullptr, 10))
+                 : 100000;
+    RedisServer server;
+    server.command({"FUNCTION", "LOAD", lawn::durable::script});
+    server.command(call("lawn_join", {"meta", "out"}, {"g"}));
+    puts("Redis CPU per timer, us; the last column is one PING per batch\n"
+         "batch    start     fire     read   answer      all     ping");
+    for (const unsigned batch : {1U, 5U, 20U, 100U}) {
+        Lives(&server, timers, batch).run();
+    }
+
+    server.command({"FLUSHALL"});
+    const double empty = info(&server, "memory", "used_memory");
+    for (unsigned i = 0; i < timers; i += 1000) {
+        server.pipeline(starts(i, 1000, "+1000000000"));
+    }
+    printf("memory: %.0f bytes per pending timer with a payload of 32 bytes\n",
+           (info(&server, "memory", "used_memory") - empty) / timers);
+    return 0;
+}
