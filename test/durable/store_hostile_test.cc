@@ -1,0 +1,271 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Arguments that are wrong, keys of wrong types, and a clock that steps back.
+
+#include "store_fixture.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace
+{
+
+using namespace lawn_test;
+
+const char *const ops = "due body meta ended0 ended1";
+const char *const answer_keys = "due body meta out ended0 ended1 dead";
+const char *const fire_keys = "due body meta out push ended0 ended1 cron";
+
+class DurableHostile : public Store
+{
+public:
+    // Everything but what the fixture has made.
+    std::string contents()
+    {
+        std::string all;
+        for (const char *name : {"due", "body", "out", "push", "dead", "ended0",
+                                 "ended1", "cron"}) {
+            all += to_string(server.command({"DUMP", key(name)}));
+        }
+        return all;
+    }
+
+    // One line, of the library's own or of Redis; nothing has changed.
+    void refused(const std::string &function, const std::string &keys,
+                 const Words &args, const std::string &begin = "LAWN INVALID")
+    {
+        const std::string before = contents();
+        const Reply reply = call(function, keys, args);
+        EXPECT_TRUE(reply.is_error()) << function << to_string(reply);
+        EXPECT_EQ(reply.string.substr(0, begin.size()), begin) << function;
+        EXPECT_EQ(reply.string.find('\n'), std::string::npos);
+        EXPECT_EQ(contents(), before) << function;
+    }
+};
+
+TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
+{
+    const struct {
+        const char *function;
+        const char *keys;
+        size_t args;
+    } functions[] = {
+        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 4},
+        {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
+        {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
+        {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
+        {"lawn_take", answer_keys, 4}, {"lawn_extend", "out", 3},
+        {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
+        {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
+        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 1},
+    };
+    for (const auto &f : functions) {
+        refused(f.function, "", Words(f.args, "1"));
+        refused(f.function, f.keys, Words(f.args - 1, "1"));
+        refused(f.function, f.keys, Words(9999, "1"));
+    }
+    refused("lawn_renew", "due body meta cron", {"a", "1"});
+    refused("lawn_stats", "due", {});
+    refused("lawn_answer", answer_keys, Words(6, "1"));
+}
+
+TEST_F(DurableHostile, NumbersAndTimes)
+{
+    for (const char *time :
+         {"", "x", "-1", "nan", "inf", "-inf", "1.5", "9000000000000001",
+          "+9000000000000000", "1e300", "+", "++1", "1 2"}) {
+        refused("lawn_start", ops, {"a", time, std::string(1, '\0')});
+        refused("lawn_fire", fire_keys, {time, "0", "1"});
+    }
+    refused("lawn_fire", fire_keys, {"1", "-1", "1"});
+    refused("lawn_fire", fire_keys, {"1", "nan", "1"});
+    refused("lawn_fire", fire_keys, {"501", "0", "1"});
+    refused("lawn_fire", fire_keys, {"0", "0", "1"});
+    refused("lawn_fire", fire_keys, {"1", "0", "65"});
+    refused("lawn_open", "config", {"1025", "0", "0", "0", "0"});
+    refused("lawn_open", "config", {"nan", "0", "0", "0", "0"});
+    refused("lawn_list", ops, {"7", "0", "10"});
+    refused("lawn_list", ops, {"1", "x", "10"});
+    refused("lawn_list", ops, {"3", "c0", "10"});
+    refused("lawn_take", answer_keys, {group, "", "1", "1"});
+    refused("lawn_replay", "due body meta dead", {"-"});
+    refused("lawn_renew", "due body meta cron", {"a", "nan", "1"});
+}
+
+TEST_F(DurableHostile, Ids)
+{
+    const std::string tail(1, '\0');
+    for (const std::string &id :
+         {std::string(), std::string(256, 'a'), std::string("a b"),
+          std::string("a\nb"), std::string("a\0b", 3), std::string("\x7f")}) {
+        refused("lawn_start", ops, {id, "+1", tail});
+        EXPECT_FALSE(id_is_valid(id));
+    }
+    for (const std::string &id :
+         {std::string(255, 'a'), std::string("\xff\x80")}) {
+        EXPECT_FALSE(call("lawn_start", ops, {id, "+1", tail}).is_error());
+        EXPECT_TRUE(id_is_valid(id));
+    }
+}
+
+TEST_F(DurableHostile, TailsThatAreCutShort)
+{
+    Options o;
+    o.token = 1;
+    o.max_attempts = 1;
+    o.misfire = 1;
+    o.cron = "* * * * *";
+    o.zone = "UTC";
+    o.next_us = 5;
+    o.target = "http://x/";
+    const std::string tail = encode_tail(o, "");
+    for (size_t size = 0; size < tail.size(); ++size) {
+        refused("lawn_start", ops, {"a", "+1", tail.substr(0, size)});
+    }
+    EXPECT_FALSE(call("lawn_start", ops, {"a", "+1", tail}).is_error());
+    refused("lawn_start", ops, {"a", "+1", "\x80"});
+    refused("lawn_start", ops,
+            {"a", "+1", std::string("\x08\0\0\0\0\0\0\0\x80", 9)}); // -0.0
+    refused("lawn_start", ops,
+            {"a", "+1",
+             "\x08\xff\xff\xff\xff\xff\xff\xff"
+             "\xff"}); // NaN
+    refused("lawn_start", ops, {"a", "+1", "\x04\x03\x01\x01\x01\x01"});
+    refused("lawn_start", ops,
+            {"a", "+1", '\0' + std::string(max_payload + 1, 'x')});
+    EXPECT_FALSE(call("lawn_start", ops,
+                      {"a", "+1", '\0' + std::string(max_payload, 'x')})
+                     .is_error());
+}
+
+TEST_F(DurableHostile, Answers)
+{
+    join();
+    start("a", ago(1));
+    fire();
+    const Delivery d = read().at(0);
+    for (const char *verdict :
+         {"", "x", "dd", "r", "r1", "r-1 1 ", "rx 1 ", "r1 65536 ",
+          "r99999999999999999999 1 ", "w", "w-1"}) {
+        refused("lawn_answer", answer_keys,
+                {group, d.entry, d.id, d.identity, verdict});
+    }
+    refused("lawn_answer", answer_keys,
+            {group, d.entry, d.id, d.identity + "x", "d"});
+    refused("lawn_answer", answer_keys,
+            {group, "no entry", d.id, d.identity, "d"}, "ERR");
+    Delivery forged = d;
+    forged.identity = unreadable_identity();
+    EXPECT_EQ(answer(forged, done_verdict()), Answered::too_late);
+    EXPECT_EQ(state("a"), delivered);
+}
+
+TEST_F(DurableHostile, KeysOfAnotherType)
+{
+    for (const char *name : {"due", "body", "meta"}) {
+        server.command({"DEL", key("meta")});
+        server.command({"SET", key(name), "text"});
+        usleep(1100000); // what is remembered of the shard
+        refused("lawn_start", ops, start_args("a", "+1"), "WRONGTYPE");
+        if (name != std::string("body")) { // nothing is due
+            refused("lawn_fire", fire_keys, {"1", "0", "1"}, "WRONGTYPE");
+        }
+        server.command({"DEL", key(name)});
+        EXPECT_FALSE(
+            call("lawn_start", ops, start_args("b", "+1000000")).is_error())
+            << name;
+        EXPECT_EQ(stop("b").state, stopped);
+    }
+}
+
+TEST_F(DurableHostile, AStreamOfAnotherTypeLosesNothing)
+{
+    start("a", ago(2));
+    start("b", ago(1));
+    server.command({"SET", key("out"), "text"});
+    refused("lawn_fire", fire_keys, {"100", "0", "1"}, "WRONGTYPE");
+    EXPECT_EQ(state("a"), pending);
+    server.command({"DEL", key("out")});
+    EXPECT_EQ(fire().fired, 2U);
+}
+
+TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
+{
+    join();
+    server.command({"XADD", key("out"), "*", "what", "ever"});
+    server.command(
+        {"XREADGROUP", "GROUP", group, consumer, "STREAMS", key("out"), ">"});
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(stats()["corrupt"], 1);
+    EXPECT_EQ(stats()["dead_letters"], 1);
+    EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 0);
+}
+
+TEST_F(DurableHostile, AFullServerStillFires)
+{
+    join();
+    start("a", ago(1));
+    start("b", "+1000000000");
+    server.command({"CONFIG", "SET", "maxmemory", "1"});
+    refused("lawn_start", ops, start_args("c", "+1"), "OOM");
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(answer(read().at(0), done_verdict()), Answered::taken);
+    EXPECT_EQ(stop("b").state, stopped);
+    server.command({"CONFIG", "SET", "maxmemory", "0"});
+    EXPECT_EQ(start("c", "+1").state, pending);
+}
+
+// A server whose clock is off by what a file says.
+class DurableClock : public Store
+{
+public:
+    DurableClock()
+        : Store({}, {"LD_PRELOAD=" + std::string(getenv("LAWN_STEPPING_CLOCK")),
+                     "LAWN_CLOCK_FILE=" + file()})
+    {
+    }
+    ~DurableClock() override
+    {
+        unlink(file().c_str());
+    }
+
+    static std::string file()
+    {
+        return testing::TempDir() + "/lawn-clock-" + std::to_string(getpid());
+    }
+
+    static void step(const std::string &seconds)
+    {
+        std::ofstream(file()) << seconds << "\n";
+    }
+};
+
+TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
+{
+    join();
+    const int64_t before = now();
+    start("a", ago(1));
+    start("b", "+60000000");
+    EXPECT_EQ(fire().fired, 1U);
+    step("-3600");
+    ASSERT_LT(now(), before - 1000000000);
+    EXPECT_EQ(fire().fired, 0U);
+    start("c", "+0");
+    EXPECT_EQ(fire().fired, 1U);
+    const std::vector<Delivery> all = read();
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].id, "a");
+    EXPECT_EQ(all[1].id, "c");
+    for (const Delivery &d : all) {
+        EXPECT_GE(d.fired_us, d.due_us);
+        EXPECT_EQ(answer(d, done_verdict()), Answered::taken);
+    }
+    step("3600");
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(read().at(0).id, "b");
+    EXPECT_EQ(fire().fired, 0U);
+}
+
+} // namespace
