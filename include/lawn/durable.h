@@ -360,8 +360,8 @@ LAWN_API lawn_status_t lawn_durable_consume_sized(
     lawn_durable_consumer_t **consumer_p);
 
 typedef enum {
-    LAWN_DURABLE_DONE = 0,  /* the timer ends with SUCCESS */
-    LAWN_DURABLE_RETRY = 1, /* pending again; DEAD after the last attempt */
+    LAWN_DURABLE_DONE = 0,   /* the timer ends with SUCCESS */
+    LAWN_DURABLE_RETRY = 1,  /* pending again; DEAD after the last attempt */
     LAWN_DURABLE_REJECT = 2, /* the timer ends with FAIL */
     LAWN_DURABLE_DEFER = 3   /* pending again; this was no attempt */
 } lawn_durable_answer_t;
@@ -370,11 +370,11 @@ typedef enum {
 #define LAWN_DURABLE_BACKOFF UINT64_MAX
 
 /* Answers a delivery, which is then no longer valid. `delay_us` counts for
- * RETRY and DEFER only. `error` (NULL: none) goes to the dead letter if there is
- * one; at most 1,024 bytes of it are kept. `done` may be NULL; it gets the state
- * of the timer. NO_ELEM: the lease was over and another consumer has answered,
- * or the timer was started anew. Returns INVALID_PARAM if the delivery is not
- * one that waits for an answer, or NO_MEMORY. */
+ * RETRY and DEFER only. `error` (NULL: none) goes to the dead letter if there
+ * is one; at most 1,024 bytes of it are kept. `done` may be NULL; it gets the
+ * state of the timer. NO_ELEM: the lease was over and another consumer has
+ * answered, or the timer was started anew. Returns INVALID_PARAM if the
+ * delivery is not one that waits for an answer, or NO_MEMORY. */
 LAWN_API lawn_status_t lawn_durable_answer(
     lawn_durable_consumer_t *consumer, const lawn_durable_delivery_t *delivery,
     lawn_durable_answer_t answer, uint64_t delay_us, const char *error,

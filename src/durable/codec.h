@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What goes to the functions of store/lawn.lua and comes from them, as structures.
-// The format is described there. Anybody may write to the store: a reply that
-// is not as it should be is refused, whole, and nothing of it is used.
+// What goes to the functions of store/lawn.lua and comes from them, as
+// structures. The format is described there. Anybody may write to the store: a
+// reply that is not as it should be is refused, whole, and nothing of it is
+// used.
 //
 // Texts of decoded structures point into what they were decoded from.
 
