@@ -8,6 +8,7 @@
 
 #include "durable/cluster.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -210,6 +211,71 @@ TEST_F(DurableCluster, FollowsSlotsThatMove)
         EXPECT_EQ(got.state, LAWN_DURABLE_PENDING) << i.first;
         EXPECT_EQ(got.generation, i.second->generation) << i.first;
     }
+}
+
+// Counts the deliveries of each timer, and answers them.
+struct Consumer {
+    lawn_durable_consumer_t *consumer = nullptr;
+    std::map<std::string, unsigned> delivered;
+    unsigned early = 0;
+
+    static void deliver(void *arg, const lawn_durable_delivery_t *delivery)
+    {
+        Consumer *const self = static_cast<Consumer *>(arg);
+        ++self->delivered[delivery->id];
+        self->early += delivery->fired_us < delivery->due_us;
+        EXPECT_EQ(lawn_durable_answer(self->consumer, delivery,
+                                      LAWN_DURABLE_DONE, 0, nullptr, nullptr,
+                                      nullptr),
+                  LAWN_OK);
+    }
+};
+
+// The pump and the consumer follow, too: nothing is lost.
+TEST_F(DurableCluster, FiresAndDeliversWhileSlotsMove)
+{
+    Client client(url());
+    const lawn_durable_pump_params_t pump_params = {};
+    lawn_durable_pump_t *pump;
+    ASSERT_EQ(lawn_durable_pump_start(client, &pump_params, &pump), LAWN_OK);
+    Consumer consumer;
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 5000000;
+    ASSERT_EQ(lawn_durable_consume(client, &consume, Consumer::deliver,
+                                   &consumer, &consumer.consumer),
+              LAWN_OK);
+    std::vector<Result *> started;
+    const auto load = [&] {
+        for (unsigned i = 0; i < 10; ++i) {
+            const std::string id = "id-" + std::to_string(started.size());
+            lawn_durable_start_t start = {};
+            start.id = id.c_str();
+            start.delay_us = 1000 * (started.size() % 500);
+            started.push_back(client.begin_start(start));
+        }
+        lawn_durable_wait(client, 1000);
+    };
+    for (unsigned shard = 0; shard < shards; ++shard) {
+        const unsigned slot = slot_of("test:" + std::to_string(shard));
+        const unsigned from = owner_of(slot);
+        const unsigned to = (from + 1) % nodes;
+        load();
+        begin_move(slot, from, to);
+        while (move_key(slot, from, to)) {
+            load();
+        }
+        end_move(slot, to);
+        load();
+    }
+    for (const Result *i : started) {
+        client.run_until([i] { return i->is_answered; });
+        EXPECT_EQ(i->status, LAWN_OK) << i->error;
+    }
+    client.run_until(
+        [&] { return consumer.delivered.size() == started.size(); });
+    EXPECT_EQ(consumer.early, 0U);
+    client.run_until(
+        [&] { return client.get("id-0").state == LAWN_DURABLE_SUCCESS; });
 }
 
 TEST_F(DurableCluster, WaitsForANodeThatWasKilled)
