@@ -1,1 +1,198 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Bodies there and back, and replies that are not what they should be.
+
+#include "reply_tree.h"
+
+#include "durable/codec.h"
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+using namespace lawn::durable;
+using lawn_test::Reply;
+using lawn_test::Tree;
+
+Reply number(long long value)
+{
+    Reply reply;
+    reply.type = Reply::number;
+    reply.integer = value;
+    return reply;
+}
+
+Reply text(const std::string &value)
+{
+    Reply reply;
+    reply.type = Reply::text;
+    reply.string = value;
+    return reply;
+}
+
+Reply list(std::vector<Reply> elements)
+{
+    Reply reply;
+    reply.type = Reply::list;
+    reply.elements = std::move(elements);
+    return reply;
+}
+
+Options all_options()
+{
+    Options o;
+    o.token = 0x0123456789abcdef;
+    o.max_attempts = 65535;
+    o.backoff_min_ms = 1;
+    o.backoff_max_ms = UINT32_MAX;
+    o.misfire = 2;
+    o.misfire_ms = 77;
+    o.next_us = max_time;
+    o.cron = "* * * * *";
+    o.zone = "Europe/Berlin";
+    o.target = "http://x/";
+    return o;
+}
+
+// Generation 3, due at 5, attempt 7.
+std::string body_of(const Options &options, const std::string &payload)
+{
+    return std::string("\0\0\0\0\0\0\x08\x40\0\0\0\0\0\0\x14\x40\7\0", 18) +
+           encode_tail(options, payload);
+}
+
+TEST(DurableCodec, ABodyThereAndBack)
+{
+    const Options o = all_options();
+    const std::string encoded = body_of(o, "payload");
+    Body body;
+    ASSERT_TRUE(decode_body(encoded, &body));
+    EXPECT_EQ(body.generation, 3U);
+    EXPECT_EQ(body.due_us, 5);
+    EXPECT_EQ(body.attempt, 7U);
+    EXPECT_EQ(body.payload, "payload");
+    EXPECT_EQ(body.identity, encoded.substr(0, identity_size));
+    EXPECT_EQ(body.options.token, o.token);
+    EXPECT_EQ(body.options.max_attempts, o.max_attempts);
+    EXPECT_EQ(body.options.backoff_min_ms, o.backoff_min_ms);
+    EXPECT_EQ(body.options.backoff_max_ms, o.backoff_max_ms);
+    EXPECT_EQ(body.options.misfire, o.misfire);
+    EXPECT_EQ(body.options.misfire_ms, o.misfire_ms);
+    EXPECT_EQ(body.options.next_us, o.next_us);
+    EXPECT_EQ(body.options.cron, o.cron);
+    EXPECT_EQ(body.options.zone, o.zone);
+    EXPECT_EQ(body.options.target, o.target);
+    for (size_t size = 0; size + sizeof("payload") <= encoded.size(); ++size) {
+        EXPECT_FALSE(decode_body(encoded.substr(0, size), &body)) << size;
+    }
+}
+
+TEST(DurableCodec, OptionsThatAreNotAllowed)
+{
+    Options o = all_options();
+    o.every_us = 1000;
+    EXPECT_EQ(encode_tail(o, ""), ""); // with cron
+    o = Options();
+    o.every_us = 999;
+    EXPECT_EQ(encode_tail(o, ""), "");
+    o = Options();
+    o.misfire = 3;
+    EXPECT_EQ(encode_tail(o, ""), "");
+    o = Options();
+    const std::string long_target(max_target + 1, 'x');
+    o.target = long_target;
+    EXPECT_EQ(encode_tail(o, ""), "");
+    EXPECT_EQ(encode_tail({}, std::string(max_payload + 1, 'x')), "");
+    EXPECT_EQ(encode_tail({}, std::string(max_payload, 'x')).size(),
+              max_payload + 1);
+    EXPECT_EQ(encode_tail({}, ""), std::string(1, '\0'));
+}
+
+TEST(DurableCodec, EntriesOfStreams)
+{
+    const std::string fired("\0\0\0\0\0\0\x18\x40", 8); // 6
+    const std::string body = fired + body_of({}, "x");
+    const auto entry_of = [](const std::vector<Reply> &fields) {
+        return list({text("1-2"), list(fields)});
+    };
+    Entry entry;
+    const Tree good(entry_of({text("i"), text("id"), text("b"), text(body)}));
+    ASSERT_TRUE(decode_entry(good.get(), &entry));
+    EXPECT_EQ(entry.entry, "1-2");
+    EXPECT_EQ(entry.id, "id");
+    EXPECT_EQ(entry.fired_us, 6);
+    EXPECT_EQ(entry.body.payload, "x");
+    EXPECT_EQ(entry.deliveries, 1U);
+    for (const Reply &reply :
+         {Reply(), number(1), text("x"), list({}), list({text("1-2")}),
+          list({number(1), list({})}), list({text("1-2"), text("x")}),
+          list({text("1-2"), number(-1), list({})}), entry_of({}),
+          entry_of({text("i"), text("id")}),
+          entry_of({text("i"), text("a b"), text("b"), text(body)}),
+          entry_of({text("i"), number(1), text("b"), text(body)}),
+          entry_of({text("i"), text("id"), text("b"), text("short")}),
+          entry_of({text("i"), text("id"), text("b"),
+                    text(std::string(40, '\xff'))})}) {
+        const Tree tree(reply);
+        EXPECT_FALSE(decode_entry(tree.get(), &entry)) << to_string(reply);
+    }
+}
+
+// Refuses everything but `good`, changed in one place.
+template <class Decoded> void expect_strict(const Reply &good)
+{
+    Decoded decoded = {};
+    const Tree tree(good);
+    EXPECT_TRUE(decode(tree.get(), &decoded)) << to_string(good);
+    EXPECT_FALSE(decode(nullptr, &decoded));
+    Reply error;
+    error.type = Reply::error;
+    for (const Reply &other : {Reply(), error, number(1), text("x")}) {
+        const Tree wrong(other);
+        EXPECT_FALSE(decode(wrong.get(), &decoded)) << to_string(other);
+    }
+    for (size_t i = 0; i < good.size(); ++i) {
+        Reply shorter = good;
+        shorter.elements.resize(i);
+        const Tree cut(shorter);
+        EXPECT_FALSE(decode(cut.get(), &decoded)) << to_string(shorter);
+        for (const Reply &other : {Reply(), error, number(-1)}) {
+            Reply changed = good;
+            changed.elements[i] = other;
+            const Tree wrong(changed);
+            EXPECT_FALSE(decode(wrong.get(), &decoded)) << to_string(changed);
+        }
+    }
+}
+
+TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
+{
+    expect_strict<Opened>(
+        list({number(8), number(0), number(0), number(1), number(1)}));
+    expect_strict<Started>(
+        list({number(1), number(2), number(0), number(3), number(1)}));
+    expect_strict<Stopped>(list({number(5), number(1)}));
+    expect_strict<Updated>(list({number(0), number(2), number(1)}));
+    expect_strict<Updated>(list({number(1), number(2), number(3), number(4)}));
+    expect_strict<Got>(list({number(0), number(2), text("")}));
+    expect_strict<Got>(list({number(1), number(2), text(body_of({}, "x"))}));
+    expect_strict<Fired>(list({number(1), number(2), number(1), number(0),
+                               list({number(3), number(4)})}));
+    expect_strict<Replayed>(list({number(1), number(2), number(3)}));
+    expect_strict<Listed>(
+        list({text("0"), list({list({text("id"), number(1), number(2),
+                                     number(3), number(4)})})}));
+    Fired fired;
+    const Tree descending(list({number(1), number(2), number(1), number(0),
+                                list({number(4), number(3)})}));
+    EXPECT_FALSE(decode(descending.get(), &fired));
+    Got got;
+    const Tree torn(list({number(2), number(2), text("short")}));
+    EXPECT_FALSE(decode(torn.get(), &got));
+    std::vector<Answered> answers;
+    const Tree unknown(list({number(4)}));
+    EXPECT_FALSE(decode(unknown.get(), &answers));
+}
+
+} // namespace
