@@ -75,7 +75,7 @@ local function list_delivered(keys, cursor, most)
     return {page[1], list}
 end
 
--- The cursor is the table, "a" the one that is filled or "b", and that of HSCAN.
+-- The cursor is the table ("a" is the one that is filled) and that of HSCAN.
 local function list_ended(keys, state, cursor, most)
     local tables = {keys[4], keys[5]}
     if call('HGET', keys[3], 'cur') == '1' then
@@ -122,8 +122,8 @@ register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
     return list_ended(keys, state, args[2], most)
 end)
 
--- Entries that the first group was given and has not answered, and those that it
--- was not given yet.
+-- Entries that the first group was given and has not answered, and those that
+-- it was not given yet.
 local function in_flight(meta, stream)
     local group = call('HGET', meta, group_field(stream))
     if not group then

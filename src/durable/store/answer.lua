@@ -76,7 +76,7 @@ local function retry(c, id, body, verdict)
     return 1, body
 end
 
--- The occurrence `identity` of a periodic timer, whose body is that of the next.
+-- The occurrence `identity` of a periodic timer; the body is that of the next.
 local function retry_occurrence(c, id, body, identity, verdict)
     local delay, deliveries, message = parse_retry(verdict)
     local attempt = attempt_of(identity) + deliveries
@@ -105,7 +105,7 @@ local function is_verdict(verdict)
     return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
 end
 
--- The entries and ids of the arguments of lawn_answer, and whether there is more
+-- The entries and ids of the arguments of lawn_answer, and whether more is
 -- among the verdicts than done and fail; nil and an error if they are wrong.
 local function parse_answers(args)
     local n = (#args - 1) / 4

@@ -25,8 +25,8 @@ register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
     return list
 end)
 
--- The time `due_next` for one timer, 0 if there is none any more: whether it was
--- of use.
+-- The time `due_next` for one timer, 0 if there is none any more: whether it
+-- was of use.
 local function renew(s, keys, id, generation, due_next)
     local body = call('HGET', keys[2], id)
     local o = body and parse(body, HEAD + 1)

@@ -96,7 +96,7 @@ local function fire_one(f, id, body)
     return nil
 end
 
--- Fires ids[i] with bodies[i], in turn, until one fails: how many, and an error.
+-- Fires ids[i] with bodies[i] until one fails: how many, and an error.
 local function fire_all(f, ids, bodies)
     local out, stamp = f.out, f.stamp
     for i = 1, #ids do

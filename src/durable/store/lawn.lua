@@ -13,7 +13,7 @@
 --   {N:S}:push    STREAM  what has fired for a target; lawnd's group reads it
 --   {N:S}:dead    STREAM  dead letters
 --   {N:S}:ended0, {N:S}:ended1
---                 HASH    id -> how it ended; filled in turn, the older is dropped
+--                 HASH    id -> how it ended; filled in turn
 --   {N:S}:cron    SET     ids of cron timers whose time after next is not known
 --   {N:0}:config  HASH    what all clients must agree on
 --   {N:0}:pumps   ZSET    pump -> when it was last heard of
@@ -21,20 +21,21 @@
 --
 -- A body, little-endian:
 --
---   generation f64, due f64, attempt u16    the identity of a delivery, 18 bytes
+--   generation f64, due f64, attempt u16   the identity of a delivery, 18 bytes
 --   flags u8                                here the tail begins
 --   1:  token, 8 bytes
 --   2:  max_attempts u16, backoff_min_ms u32, backoff_max_ms u32
 --   4:  misfire u8 (0 fire, 1 skip, 2 coalesce), misfire_ms u32
 --   8:  every f64, microseconds
---   16: then f64, the next occurrence while this one is tried again; not by start
---   32: next f64 (the occurrence after this, or 0), cron u8 + text, zone u8 + text
+--   16: then f64, the next occurrence while this is tried again; not by start
+--   32: next f64 (the occurrence after this, or 0), cron u8 + text, zone u8 +
+--       text
 --   64: target u16 + text
 --   payload, the rest
 --
--- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body; a
--- dead letter has also `r` the reason and `l` the last error. An end: state u8,
--- identity, the time of the end f64, and the token, if it has one.
+-- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body.
+-- A dead letter has also `r` the reason and `l` the last error. An end: state
+-- u8, identity, the time of the end f64, and the token, if it has one.
 --
 -- States: 0 unknown, 1 pending, 2 delivered, 3 success, 4 fail, 5 stopped,
 -- 6 dead. Times are microseconds, integers; so are all numbers of replies.
@@ -42,10 +43,11 @@
 -- FUNCTION, its keys: its arguments -> its reply
 --
 -- lawn_version: -> 1
--- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us, keep_count
+-- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
+--     keep_count
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
 --     the first
--- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count, of this shard
+-- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this shard
 --     -> 1; once per shard after lawn_open, and after a server came back empty
 -- lawn_start, due body meta ended0 ended1: id, when, tail
 --     -> [generation, due, repeated 0|1, now, state]
@@ -68,33 +70,34 @@
 --     "w" + delay_us, which is no attempt
 --     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
 --     letter; 3 not tried again, as the next occurrence comes first
--- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer, lease_us,
---     count (1..500)
---     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now this
---     consumer's. Those that have no attempt left become dead letters.
--- lawn_extend, STREAM: group, consumer, entry, ..  -> those that are still its own
+-- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer,
+--     lease_us, count (1..500)
+--     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
+--     this consumer's. Those that have no attempt left become dead letters.
+-- lawn_extend, STREAM: group, consumer, entry, .. -> those still its own
 -- lawn_join, meta STREAM: group [, first]
 --     -> first group of the stream. On shard 0 without `first`; its reply is
 --     `first` for the others.
 -- lawn_cron, body cron: count (1..500)
 --     -> [[id, generation, after, expression, zone], ..]: for each, the first
 --     time of the expression after `after` is wanted by
--- lawn_renew, due body meta cron: id, generation, next, ..   -> how many it took;
+-- lawn_renew, due body meta cron: id, generation, next, .. -> how many it took;
 --     next 0: the expression has no further time, the timer ends with the next
 -- lawn_replay, due body meta dead: entry
 --     -> [1, generation, due], or [0, 0, 0] if there is no such letter, or
 --     [0, generation, 0] if there is a timer of its id
 -- lawn_list, due body meta ended0 ended1: state (1..6), cursor ("0"), count
---     -> [cursor ("0" then: that was all), [[id, state, generation, due or end, attempt], ..]]
+--     -> [cursor ("0" then: that was all), [[id, state, generation, due or end,
+--     attempt], ..]]
 -- lawn_drain, meta: 0|1 -> 1; while it is 1, starts are refused with LAWN FULL
 -- lawn_stats, due body meta out push dead cron: -> [name, number, ..]
 -- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
 --
--- Errors of their own begin with LAWN and a word: INVALID argument, FULL, SHARDS,
--- VERSION. An error has changed nothing: what can fail, a key of a wrong type for
--- one, is read before anything is written.
+-- Errors of their own begin with LAWN and a word: INVALID argument, FULL,
+-- SHARDS, VERSION. An error has changed nothing: what can fail, a key of a
+-- wrong type for one, is read before anything is written.
 
--- A library has no globals while it is loaded, so these are set by its first call.
+-- A library has no globals while it is loaded, so the first call sets these.
 local call, try, byte, char, sub, find, pack, unpack_struct, band, floor
 
 local function bind()

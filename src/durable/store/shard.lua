@@ -70,7 +70,8 @@ local function ended_key(s, ended0, ended1, count, now)
     local length = call('HLEN', cur == 0 and ended0 or ended1)
     if length == 0 then
         call('HSET', s.meta, 'cur', cur, 'since', now)
-    elseif length >= s.keep_count or now - (tonumber(m[2]) or 0) > s.keep_us then
+    elseif length >= s.keep_count or
+        now - (tonumber(m[2]) or 0) > s.keep_us then
         cur = 1 - cur
         length = 0
         call('UNLINK', cur == 0 and ended0 or ended1)

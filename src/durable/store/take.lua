@@ -2,7 +2,7 @@
 --
 -- Deliveries whose lease is over.
 
--- The body in the fields of an entry, and the id; nil if it is no entry of ours.
+-- The body in the fields of an entry, and the id; nil if it is not ours.
 local function body_in(fields)
     local id, text
     for i = 1, #fields, 2 do
