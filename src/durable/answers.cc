@@ -53,17 +53,17 @@ void Answers::add(unsigned shard, Verdict verdict)
     ++size_;
     if (!is_flushing_) {
         is_flushing_ = true;
-        link_.loop().defer([weak = weak_from_this()] {
-            if (const auto self = weak.lock()) {
-                self->flush();
-            }
-        });
+        link_.loop().mark(this);
+        if (!link_.loop().is_polling()) {
+            link_.loop().defer([] {}); // wakes a program that sleeps
+        }
     }
 }
 
 void Answers::close()
 {
     is_closed_ = true;
+    link_.loop().forget(-1, this);
     for (const std::unique_ptr<Shard> &shard : shards_) {
         if (shard) {
             shard->pause->stop();

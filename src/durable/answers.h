@@ -30,7 +30,7 @@ struct Verdict {
     void *arg = nullptr;
 };
 
-class Answers : public std::enable_shared_from_this<Answers>
+class Answers : public std::enable_shared_from_this<Answers>, private Watched
 {
 public:
     // `answered` is called for each answer that needs no further care.
@@ -65,7 +65,10 @@ private:
     };
 
     Shard *at(unsigned shard);
-    void flush();
+    void on_events(uint32_t) override
+    {
+    }
+    void flush() override;
     void send(unsigned shard);
     void on_answer(unsigned shard, const Answer &answer);
     void complete(unsigned shard, const Answer &answer);

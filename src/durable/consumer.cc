@@ -20,7 +20,7 @@ namespace
 
 constexpr uint64_t join_pause_us = 200000;
 constexpr size_t most_taken = 100;
-constexpr size_t most_given_back = 1000;
+constexpr size_t most_pending = 10000; // looked at in one answer
 constexpr size_t most_of_error = 1024;
 // So long has an entry waited that is given back: longer than any lease.
 constexpr const char *idle_ms = "1000000000";
@@ -29,25 +29,20 @@ constexpr uint64_t backoff_min_us = 1000000;
 constexpr uint64_t backoff_max_us = 600000000;
 constexpr uint64_t longest_delay = 1000000000000000; // 31 years
 
-// The numbers of the entries in a reply of XREADGROUP for one stream.
+// The numbers of the entries in an answer to XPENDING.
 std::vector<std::string> names_of(const Answer &answer)
 {
     std::vector<std::string> names;
     const redisReply *const reply = answer.reply;
     if (answer.status != LAWN_OK || !reply ||
-        reply->type != REDIS_REPLY_ARRAY || reply->elements != 1) {
+        reply->type != REDIS_REPLY_ARRAY) {
         return names;
     }
-    const redisReply *const stream = reply->element[0];
-    if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
-        stream->element[1]->type != REDIS_REPLY_ARRAY) {
-        return names;
-    }
-    for (size_t i = 0; i < stream->element[1]->elements; ++i) {
-        Entry entry;
-        decode_entry(stream->element[1]->element[i], &entry);
-        if (!entry.entry.empty()) {
-            names.emplace_back(entry.entry);
+    for (size_t i = 0; i < reply->elements; ++i) {
+        const redisReply *const one = reply->element[i];
+        if (one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
+            one->element[0]->type == REDIS_REPLY_STRING) {
+            names.emplace_back(one->element[0]->str, one->element[0]->len);
         }
     }
     return names;
@@ -392,10 +387,10 @@ void ConsumerCore::give_back()
     }
     backlog_.clear();
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
-        const std::string key = link_.key(shard, config_.stream);
-        const auto on_read = [&link = link_, config = config_, key, shard,
-                              held = held_](const Answer &answer) {
-            Args claim = {"XCLAIM", key, config.group, config.name, "0"};
+        const auto on_pending = [&link = link_, config = config_, shard,
+                                 held = held_](const Answer &answer) {
+            Args claim = {"XCLAIM", link.key(shard, config.stream),
+                          config.group, config.name, "0"};
             const size_t head = claim.size();
             for (const std::string &name : names_of(answer)) {
                 if (held.count({shard, name}) == 0) {
@@ -407,12 +402,26 @@ void ConsumerCore::give_back()
                 link.command(shard, claim, [](const Answer &) {});
             }
         };
-        link_.command(shard,
-                      {"XREADGROUP", "GROUP", config_.group, config_.name,
-                       "COUNT", std::to_string(most_given_back), "STREAMS", key,
-                       "0"},
-                      on_read);
+        link_.command(shard, pending_command(shard), on_pending);
     }
+}
+
+Args ConsumerCore::pending_command(unsigned shard) const
+{
+    return {"XPENDING", link_.key(shard, config_.stream), config_.group, "-",
+            "+",        std::to_string(most_pending),     config_.name};
+}
+
+std::vector<std::string> ConsumerCore::not_here(unsigned shard,
+                                                const Answer &answer) const
+{
+    std::vector<std::string> names = names_of(answer);
+    const auto is_here = [&](const std::string &name) {
+        return held_.count({shard, name}) > 0;
+    };
+    names.erase(std::remove_if(names.begin(), names.end(), is_here),
+                names.end());
+    return names;
 }
 
 void ConsumerCore::close()

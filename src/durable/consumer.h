@@ -66,11 +66,13 @@ private:
                  bool is_blocking) const;
     void on_read(size_t looked_at, const Answer &answer);
     void recover();
-    void on_recovered(const Answer &answer);
+    void ask(const Args &command, Done done);
+    void on_pending(size_t index, const Answer &answer);
+    void on_recovered();
     void on_failure(const Answer &answer);
     // Hand what a reply of XREADGROUP has to the core, and return how many
     // entries that is.
-    size_t take_entries(const redisReply *reply, unsigned deliveries);
+    size_t take_entries(const redisReply *reply);
     size_t take_entry(size_t index, const redisReply *entry,
                       unsigned deliveries);
 
@@ -78,11 +80,11 @@ private:
     const std::vector<unsigned> shards_;
     std::unordered_map<std::string, size_t> keys_; // index in `shards_`
     std::unique_ptr<Channel> channel_;
-    std::vector<std::string> history_; // where to read on, per shard
     Timer pause_;
     size_t next_ = 0;    // the shard to look at next, when there is little room
     size_t in_vain_ = 0; // how many in succession had nothing
-    bool is_busy_ = true; // reads, pauses, or is not connected
+    size_t to_recover_ = 0; // shards
+    bool is_busy_ = true;   // reads, pauses, or is not connected
     bool is_recovered_ = false;
 };
 
@@ -129,6 +131,11 @@ private:
     void give();
     void give_one();
     void give_back();
+    // Asks which entries the store has given to this consumer.
+    Args pending_command(unsigned shard) const;
+    // Those of its answer that are not here.
+    std::vector<std::string> not_here(unsigned shard,
+                                      const Answer &answer) const;
     std::string verdict(const Delivery &delivery, lawn_durable_answer_t answer,
                         uint64_t delay_us, const char *error);
 

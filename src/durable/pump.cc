@@ -147,18 +147,17 @@ void PumpCore::sweep()
 
 void PumpCore::touch()
 {
-    if (is_touched_ || is_closed_) {
-        return;
+    if (!is_touched_ && !is_closed_) {
+        is_touched_ = true;
+        ++stats_.wakeups;
+        link_.loop().mark(this);
     }
-    is_touched_ = true;
-    ++stats_.wakeups;
-    link_.loop().defer([weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (self && !self->is_closed_) {
-            self->is_touched_ = false;
-            self->call_timer_.start_at(self->schedule_->next());
-        }
-    });
+}
+
+void PumpCore::flush()
+{
+    is_touched_ = false;
+    call_timer_.start_at(schedule_->next());
 }
 
 void PumpCore::fire(unsigned shard, uint64_t call)
@@ -351,6 +350,7 @@ void PumpCore::close()
     }
     is_closed_ = true;
     link_.forget(this);
+    link_.loop().forget(-1, this);
     call_timer_.stop();
     beat_timer_.stop();
     sweep_timer_.stop();

@@ -32,7 +32,8 @@ struct PumpConfig {
 };
 
 class PumpCore : public std::enable_shared_from_this<PumpCore>,
-                 private Schedule::Store
+                 private Schedule::Store,
+                 private Watched
 {
 public:
     PumpCore(lawn_durable_t *durable, PumpConfig config);
@@ -70,6 +71,10 @@ private:
     // Something happened in this poll: counts it, and arms the timer at the
     // end of the poll.
     void touch();
+    void on_events(uint32_t) override
+    {
+    }
+    void flush() override;
 
     lawn_durable_t *const durable_;
     Link &link_;

@@ -69,7 +69,6 @@ void Reader::on_connected()
 {
     is_busy_ = false;
     is_recovered_ = core_.config_.no_answer;
-    history_.assign(shards_.size(), "0");
     read();
 }
 
@@ -145,50 +144,76 @@ void Reader::on_read(size_t looked_at, const Answer &answer)
         return;
     }
     is_busy_ = false;
-    const size_t count = take_entries(answer.reply, 1);
+    const size_t count = take_entries(answer.reply);
     in_vain_ = count > 0 ? 0 : (in_vain_ + looked_at) % (2 * shards_.size());
     core_.give();
     read();
 }
 
 // What was given to this consumer and has not arrived, as the connection was
-// lost, or the program was started anew with the same name.
+// lost, or the program was started anew with the same name. Nothing is read
+// meanwhile, so nothing else is on its way.
 void Reader::recover()
 {
-    const ConsumerConfig &config = core_.config_;
-    Args args = {"XREADGROUP", "GROUP", config.group,
-                 config.name,  "COUNT", std::to_string(most_at_once),
-                 "STREAMS"};
-    for (const unsigned shard : shards_) {
-        args.push_back(core_.link_.key(shard, config.stream));
-    }
-    args.insert(args.end(), history_.begin(), history_.end());
     is_busy_ = true;
-    channel_->send(args, core_.durable_->params.request_timeout_us,
-                   [weak = core_.weak_from_this(), this](const Answer &answer) {
-                       if (const auto core = weak.lock()) {
-                           on_recovered(answer);
+    to_recover_ = shards_.size();
+    for (size_t i = 0; i < shards_.size(); ++i) {
+        ask(core_.pending_command(shards_[i]),
+            [this, i](const Answer &answer) { on_pending(i, answer); });
+    }
+}
+
+void Reader::ask(const Args &command, Done done)
+{
+    channel_->send(command, core_.durable_->params.request_timeout_us,
+                   [weak = core_.weak_from_this(), this,
+                    done = std::move(done)](const Answer &answer) {
+                       const auto core = weak.lock();
+                       if (!core || core->is_stopped_) {
+                           return;
+                       }
+                       if (answer.status == LAWN_OK) {
+                           done(answer);
+                       } else {
+                           on_failure(answer);
                        }
                    });
 }
 
-void Reader::on_recovered(const Answer &answer)
+void Reader::on_pending(size_t index, const Answer &answer)
 {
-    if (core_.is_stopped_) {
+    const unsigned shard = shards_[index];
+    std::vector<std::string> names = core_.not_here(shard, answer);
+    if (names.empty()) {
+        on_recovered();
         return;
     }
-    if (answer.status != LAWN_OK) {
-        on_failure(answer);
-        return;
+    Args claim = {"XCLAIM", core_.link_.key(shard, core_.config_.stream),
+                  core_.config_.group, core_.config_.name, "0"};
+    claim.insert(claim.end(), names.begin(), names.end());
+    ask(claim, [this, index](const Answer &claimed) {
+        const redisReply *const reply = claimed.reply;
+        for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
+            take_entry(index, reply->element[i], 2);
+        }
+        on_recovered();
+    });
+}
+
+// After a failure, is_busy_ is false or a pause runs, and all begins anew.
+void Reader::on_recovered()
+{
+    if (to_recover_ > 0 && --to_recover_ == 0) {
+        is_recovered_ = true;
+        is_busy_ = false;
+        core_.give();
+        read();
     }
-    is_busy_ = false;
-    is_recovered_ = take_entries(answer.reply, 2) == 0;
-    core_.give();
-    read();
 }
 
 void Reader::on_failure(const Answer &answer)
 {
+    to_recover_ = 0;
     if (!channel_ || !channel_->is_connected()) {
         return; // on_connected() goes on
     }
@@ -198,7 +223,7 @@ void Reader::on_failure(const Answer &answer)
     }
 }
 
-size_t Reader::take_entries(const redisReply *reply, unsigned deliveries)
+size_t Reader::take_entries(const redisReply *reply)
 {
     size_t count = 0;
     for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
@@ -214,7 +239,7 @@ size_t Reader::take_entries(const redisReply *reply, unsigned deliveries)
         }
         const redisReply *const entries = stream->element[1];
         for (size_t k = 0; k < entries->elements; ++k) {
-            count += take_entry(key->second, entries->element[k], deliveries);
+            count += take_entry(key->second, entries->element[k], 1);
         }
     }
     return count;
@@ -227,7 +252,6 @@ size_t Reader::take_entry(size_t index, const redisReply *entry,
         !is_string(entry->element[0])) {
         return 0;
     }
-    history_[index].assign(entry->element[0]->str, entry->element[0]->len);
     core_.add(shards_[index], entry, deliveries);
     return 1;
 }

@@ -1,0 +1,444 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What consumers are given, and what their answers do.
+
+#include "flow_fixture.h"
+
+#include <algorithm>
+#include <set>
+
+namespace
+{
+
+using namespace lawn_test;
+
+class DurableConsumer : public Flow
+{
+protected:
+    void start_many(int count, uint64_t delay_us = 0)
+    {
+        std::vector<Result> results(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            const std::string id = "t" + std::to_string(i);
+            const std::string payload = "payload of " + id;
+            const lawn_durable_start_t start =
+                timer(id.c_str(), delay_us, payload);
+            ASSERT_EQ(lawn_durable_start(*client, &start, Result::keep,
+                                         &results[static_cast<size_t>(i)]),
+                      LAWN_OK);
+        }
+        run_until([&] {
+            return std::all_of(results.begin(), results.end(),
+                               [](const Result &r) { return r.is_answered; });
+        });
+    }
+
+    // Entries that the group has been given and not acknowledged.
+    long long unacknowledged(const char *group)
+    {
+        long long sum = 0;
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out",
+                 group});
+            sum += reply.is_error() ? 0 : reply[0].integer;
+        }
+        return sum;
+    }
+
+    // Nothing that was read and not acknowledged is within a lease.
+    bool is_given_back()
+    {
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1000"});
+            for (const Reply &entry : reply.elements) {
+                if (entry[2].integer < 100000000) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    lawn_durable_pump_t *pump = add_pump(client);
+    Taker taker{client};
+};
+
+TEST_F(DurableConsumer, GetsWhatWasStarted)
+{
+    taker.open();
+    start_many(500);
+    run_until([&] { return taker.answered == 500; });
+    EXPECT_EQ(taker.taken.size(), 500U);
+    std::set<std::string> ids;
+    for (const Delivered &d : taker.taken) {
+        ids.insert(d.id);
+        EXPECT_EQ(d.payload, "payload of " + d.id);
+        EXPECT_EQ(d.attempt, 1U);
+        EXPECT_EQ(d.deliveries, 1U);
+        EXPECT_EQ(d.target, "");
+    }
+    EXPECT_EQ(ids.size(), 500U);
+    EXPECT_EQ(taker.statuses[LAWN_OK], 500);
+    EXPECT_EQ(taker.states[LAWN_DURABLE_SUCCESS], 500);
+    EXPECT_EQ(get("t17").state, LAWN_DURABLE_SUCCESS);
+    EXPECT_EQ(lawn_durable_consumer_in_flight(taker.consumer), 0U);
+}
+
+TEST_F(DurableConsumer, AnswersDecideHowATimerEnds)
+{
+    taker.answer = nullptr;
+    taker.open();
+    start("done", 0);
+    start("bad", 0);
+    run_until([&] { return taker.given.size() == 2; });
+    EXPECT_EQ(get("done").state, LAWN_DURABLE_DELIVERED);
+    EXPECT_EQ(stop("done").state, LAWN_DURABLE_DELIVERED);
+    for (const lawn_durable_delivery_t *const d : std::vector(taker.given)) {
+        taker.reply(d, *d->id == 'd' ? LAWN_DURABLE_DONE : LAWN_DURABLE_REJECT,
+                    0, "broken");
+    }
+    EXPECT_EQ(lawn_durable_consumer_in_flight(taker.consumer), 2U);
+    run_until([&] { return taker.answered == 2; });
+    EXPECT_EQ(get("done").state, LAWN_DURABLE_SUCCESS);
+    EXPECT_EQ(get("bad").state, LAWN_DURABLE_FAIL);
+    EXPECT_EQ(taker.states[LAWN_DURABLE_FAIL], 1);
+}
+
+TEST_F(DurableConsumer, ARetryComesAgainUntilTheAttemptsAreUsedUp)
+{
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, LAWN_DURABLE_RETRY, 20000, "not now");
+    };
+    taker.open();
+    lawn_durable_start_t start = timer("a", 0, "x");
+    start.max_attempts = 3;
+    this->start(start);
+    run_until([&] { return taker.answered == 3; });
+    ASSERT_EQ(taker.taken.size(), 3U);
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(taker.taken[i].attempt, i + 1);
+        EXPECT_EQ(taker.taken[i].payload, "x");
+        if (i > 0) {
+            EXPECT_GE(taker.taken[i].due_us,
+                      taker.taken[i - 1].fired_us + 20000);
+        }
+    }
+    EXPECT_EQ(taker.states[LAWN_DURABLE_PENDING], 2);
+    EXPECT_EQ(taker.states[LAWN_DURABLE_DEAD], 1);
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_DEAD);
+}
+
+TEST_F(DurableConsumer, ABackOffIsWithinTheLimitsOfTheTimer)
+{
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, d->attempt < 4 ? LAWN_DURABLE_RETRY : LAWN_DURABLE_DONE,
+                    LAWN_DURABLE_BACKOFF);
+    };
+    taker.open();
+    lawn_durable_start_t start = timer("a", 0);
+    start.backoff_min_us = 10000;
+    start.backoff_max_us = 20000;
+    this->start(start);
+    run_until([&] { return taker.answered == 4; });
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_SUCCESS);
+}
+
+TEST_F(DurableConsumer, ADeferredDeliveryHasUsedNoAttempt)
+{
+    int left = 5;
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, left-- > 0 ? LAWN_DURABLE_DEFER : LAWN_DURABLE_DONE,
+                    1000);
+    };
+    taker.open();
+    lawn_durable_start_t start = timer("a", 0);
+    start.max_attempts = 1;
+    this->start(start);
+    run_until([&] { return taker.answered == 6; });
+    EXPECT_EQ(taker.taken.back().attempt, 1U);
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_SUCCESS);
+}
+
+TEST_F(DurableConsumer, AnAnswerThatIsLateSaysSo)
+{
+    taker.answer = nullptr;
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.given.size() == 1; });
+    start("a", 3600000000); // anew
+    taker.reply(taker.given[0], LAWN_DURABLE_DONE);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(taker.statuses[LAWN_ERR_NO_ELEM], 1);
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_PENDING);
+}
+
+TEST_F(DurableConsumer, MoreThanAgreedAreNotGiven)
+{
+    taker.answer = nullptr;
+    lawn_durable_consume_t consume = {};
+    consume.max_in_flight = 3;
+    taker.open(consume);
+    start_many(50);
+    for (size_t seen = 0; seen < 50;) {
+        run_until([&] { return taker.given.size() > seen; });
+        EXPECT_LE(lawn_durable_consumer_in_flight(taker.consumer), 3U);
+        run_for(std::chrono::milliseconds(1));
+        ASSERT_LE(taker.given.size(), taker.answered + 3);
+        taker.reply(taker.given[seen++], LAWN_DURABLE_DONE);
+        run_until([&] { return taker.answered == seen; });
+    }
+    EXPECT_EQ(taker.taken.size(), 50U);
+}
+
+// What a consumer leaves, because it dies, others get when the lease is over.
+TEST_F(DurableConsumer, WhatADeadConsumerLeavesGoesToAnother)
+{
+    Client *const other = add_client();
+    {
+        Taker dead(other);
+        dead.answer = nullptr;
+        dead.open();
+        start_many(20);
+        run_until([&] { return dead.given.size() == 20; });
+    }
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 100000;
+    taker.open(consume);
+    run_until([&] { return taker.answered == 20; });
+    for (const Delivered &d : taker.taken) {
+        EXPECT_EQ(d.deliveries, 2U);
+        EXPECT_EQ(d.attempt, 1U);
+    }
+    EXPECT_EQ(taker.states[LAWN_DURABLE_SUCCESS], 20);
+}
+
+// It kills each consumer that gets it, so it ends as a dead letter.
+TEST_F(DurableConsumer, ATimerThatIsNeverAnsweredDies)
+{
+    lawn_durable_start_t start = timer("poison", 0);
+    start.max_attempts = 2;
+    this->start(start);
+    {
+        Taker dead(client);
+        dead.answer = nullptr;
+        dead.open();
+        run_until([&] { return dead.given.size() == 1; });
+    }
+    taker.answer = nullptr;
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 100000;
+    taker.open(consume);
+    run_until_state("poison", LAWN_DURABLE_DEAD);
+    ASSERT_EQ(taker.taken.size(), 1U);
+    EXPECT_EQ(taker.taken[0].deliveries, 2U);
+}
+
+TEST_F(DurableConsumer, AnExtendedLeaseKeepsADelivery)
+{
+    taker.answer = nullptr;
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 60000000;
+    taker.open(consume);
+    start("a", 0);
+    run_until([&] { return taker.given.size() == 1; });
+    const auto idle_ms = [&] {
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1"});
+            if (reply.size() == 1) {
+                return reply[0][2].integer;
+            }
+        }
+        return -1LL;
+    };
+    run_until([&] { return idle_ms() >= 2000; });
+    lawn_durable_extend(taker.consumer, taker.given[0]);
+    run_until([&] { return idle_ms() < 2000; });
+    taker.reply(taker.given[0], LAWN_DURABLE_DONE);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_SUCCESS);
+}
+
+TEST_F(DurableConsumer, ASecondGroupOnlyReads)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    Taker second(client);
+    second.answer = [&](const lawn_durable_delivery_t *d) {
+        second.reply(d, LAWN_DURABLE_REJECT);
+    };
+    lawn_durable_consume_t consume = {};
+    consume.group = "second";
+    second.open(consume);
+    start("b", 0);
+    run_until([&] { return second.count("b") == 1 && taker.answered == 2; });
+    run_until([&] { return second.answered == second.taken.size(); });
+    EXPECT_EQ(second.statuses[LAWN_OK], static_cast<int>(second.answered));
+    EXPECT_EQ(get("b").state, LAWN_DURABLE_SUCCESS);
+}
+
+TEST_F(DurableConsumer, ALimitedOneReadsNoMore)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    consume.limit = 7;
+    taker.open(consume);
+    run_until([&] { return taker.answered == 7; });
+    run_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(taker.taken.size(), 7U);
+    // The others are not kept from those who come next.
+    Taker next(client);
+    next.open();
+    run_until([&] { return next.answered == 33; });
+    EXPECT_EQ(next.taken.size(), 33U);
+}
+
+TEST_F(DurableConsumer, AStoppedOneGivesBackWhatItHasNotGiven)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, LAWN_DURABLE_DONE);
+        if (taker.taken.size() == 5) {
+            lawn_durable_consumer_stop(taker.consumer);
+        }
+    };
+    taker.open(consume);
+    run_until([&] { return taker.answered == 5; });
+    EXPECT_EQ(taker.taken.size(), 5U);
+    run_until([&] { return is_given_back(); });
+    Taker next(client);
+    consume.lease_us = 600000000; // nothing runs out in this test
+    next.open(consume);
+    run_until([&] { return next.answered == 35; });
+}
+
+TEST_F(DurableConsumer, MayBeClosedWithinItsCallback)
+{
+    start_many(10);
+    taker.answer = [&](const lawn_durable_delivery_t *) { taker.close(); };
+    taker.open();
+    run_until([&] { return taker.taken.size() == 1; });
+    run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(taker.taken.size(), 1U);
+}
+
+TEST_F(DurableConsumer, AConnectionThatIsLostIsMadeAnew)
+{
+    taker.open();
+    for (int round = 0; round < 10; ++round) {
+        start_many(30);
+        server->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+        server->command({"CLIENT", "KILL", "TYPE", "pubsub"});
+    }
+    // A start whose connection was lost may not have been done, but these are.
+    run_until([&] { return get("t0").status == LAWN_OK; });
+    start_many(30);
+    for (int i = 0; i < 30; ++i) {
+        const std::string id = "t" + std::to_string(i);
+        run_until_state(id.c_str(), LAWN_DURABLE_SUCCESS);
+        EXPECT_GT(taker.count(id), 0U);
+    }
+    EXPECT_EQ(unacknowledged("lawn"), 0);
+}
+
+TEST_F(DurableConsumer, AServerThatComesBackEmptyIsUsedAgain)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    server->kill();
+    server->start();
+    run_until([&] {
+        const lawn_durable_start_t again = timer("b", 0);
+        const Result result = ask([&](Result *r) {
+            return lawn_durable_start(*client, &again, Result::keep, r);
+        });
+        return result.status == LAWN_OK;
+    });
+    run_until([&] { return taker.count("b") > 0; });
+}
+
+TEST_F(DurableConsumer, OneThatOnlyLooksAnswersNothing)
+{
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    taker.answer = nullptr;
+    taker.open(consume);
+    start_many(20);
+    run_until([&] { return taker.taken.size() == 20; });
+    EXPECT_EQ(lawn_durable_consumer_in_flight(taker.consumer), 0U);
+    EXPECT_EQ(get("t3").state, LAWN_DURABLE_DELIVERED);
+}
+
+TEST_F(DurableConsumer, WhatIsNotAnEntryIsPassedOver)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    for (int shard = 0; shard < 4; ++shard) {
+        const std::string key = "{test:" + std::to_string(shard) + "}:out";
+        server->command({"XADD", key, "*", "x", "y"});
+        server->command({"XADD", key, "*", "i", "a", "b", "short"});
+        server->command(
+            {"XADD", key, "*", "i", "a b", "b", std::string(30, '\xff')});
+    }
+    start("b", 0);
+    run_until([&] { return taker.count("b") == 1; });
+    run_until([&] { return unacknowledged("lawn") == 0; });
+    EXPECT_EQ(taker.taken.size(), 2U);
+}
+
+TEST_F(DurableConsumer, RefusesBadArguments)
+{
+    lawn_durable_consumer_t *consumer = nullptr;
+    lawn_durable_consume_t consume = {};
+    const auto deliver = [](void *, const lawn_durable_delivery_t *) {};
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, nullptr, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(
+        lawn_durable_consume(nullptr, &consume, deliver, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, deliver, nullptr, nullptr),
+        LAWN_ERR_INVALID_PARAM);
+    consume.group = "two words";
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
+    consume = {};
+    consume.name = "";
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
+    consume = {};
+    consume.lease_us = UINT64_MAX;
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
+    lawn_durable_consumer_close(nullptr);
+}
+
+TEST_F(DurableConsumer, ADeliveryIsAnsweredOnce)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    lawn_durable_delivery_t other = {};
+    for (const lawn_durable_delivery_t *const d :
+         {taker.given[0], static_cast<const lawn_durable_delivery_t *>(&other),
+          static_cast<const lawn_durable_delivery_t *>(nullptr)}) {
+        EXPECT_EQ(lawn_durable_answer(taker.consumer, d, LAWN_DURABLE_DONE, 0,
+                                      nullptr, nullptr, nullptr),
+                  LAWN_ERR_INVALID_PARAM);
+        lawn_durable_extend(taker.consumer, d);
+    }
+}
+
+} // namespace
