@@ -109,25 +109,24 @@ struct Fault {
 
 const Fault faults[] = {
     {"AStartIsNotStored", "lost", start_some,
-     "    call('ZADD', keys[1], due, id)\n"
-     "    call('HSET', keys[2], id, head(generation, due, attempt)",
-     "    call('HSET', keys[2], id, head(generation, due, attempt)"},
+     "    call('ZADD', keys[1], due, id)\n    local set = try(",
+     "    local set = try("},
     {"RemovesBeforeItAppends", "lost", start_while_streams_are_refused,
-     "    local done, failure = fire_all(",
-     "    call('ZREM', f.due, unpack(ids))\n"
-     "    local done, failure = fire_all("},
+     "        local done, failure =\n            fire_all(",
+     "        call('ZREM', f.due, unpack(ids))\n"
+     "        local done, failure =\n            fire_all("},
     {"AppendsAndDoesNotRemove", "refired", start_some,
-     "        call('ZREMRANGEBYRANK', f.due, 0, done - 1)\n", ""},
+     "    call('ZREMRANGEBYRANK', f.due, 0, done - 1)\n", ""},
     {"FiresEarly", "early", start_some,
      "call('ZRANGE', f.due, '-inf', now, 'BYSCORE'",
      "call('ZRANGE', f.due, '-inf', now + 50000, 'BYSCORE'"},
     {"WakesNobody", "lost", start_one_before_another,
      "        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)\n", ""},
     {"AStopLies", "stopped", stop_one,
+     "    call('HSET', ended, id, end_record(STOPPED, body, now))\n"
      "    call('ZREM', keys[1], id)\n"
-     "    call('HDEL', keys[2], id)\n"
-     "    call('HSET', ended, id, end_record(STOPPED",
-     "    call('HSET', ended, id, end_record(STOPPED"},
+     "    call('HDEL', keys[2], id)\n",
+     "    call('HSET', ended, id, end_record(STOPPED, body, now))\n"},
     {"AStopForgets", "denied", stop_what_was_delivered,
      "        return {byte(record), (unpack_struct('<d', record, 2))}\n",
      "        return {0, 0}\n"},
@@ -147,8 +146,9 @@ const Fault faults[] = {
      "    return {1, generation, due, now}\n",
      "    return {1, generation, due + 1000000, now}\n"},
     {"AGenerationIsGivenTwice", "mixed", restart_one,
-     "    local generation = (tonumber(m[1]) or 0) + 1\n",
-     "    local generation = 1\n"},
+     "    local generation = call('HINCRBY', keys[3], 'gen', 1)\n"
+     "    call('ZADD'",
+     "    local generation = 1\n    call('ZADD'"},
 };
 
 class Faults : public testing::TestWithParam<Fault>
