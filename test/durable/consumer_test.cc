@@ -205,14 +205,13 @@ TEST_F(DurableConsumer, WhatADeadConsumerLeavesGoesToAnother)
         run_until([&] { return dead.given.size() == 20; });
     }
     lawn_durable_consume_t consume = {};
-    consume.lease_us = 100000;
+    consume.lease_us = 1000000;
     taker.open(consume);
-    run_until([&] { return taker.answered == 20; });
+    run_until([&] { return taker.states[LAWN_DURABLE_SUCCESS] == 20; });
     for (const Delivered &d : taker.taken) {
-        EXPECT_EQ(d.deliveries, 2U);
+        EXPECT_GE(d.deliveries, 2U); // more, if the machine stood still
         EXPECT_EQ(d.attempt, 1U);
     }
-    EXPECT_EQ(taker.states[LAWN_DURABLE_SUCCESS], 20);
 }
 
 // It kills each consumer that gets it, so it ends as a dead letter.

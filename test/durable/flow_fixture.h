@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,19 @@ public:
         EXPECT_EQ(lawn_durable_answer(consumer, delivery, answer_code, delay_us,
                                       error, on_answered, this),
                   LAWN_OK);
+    }
+
+    // How many starts or occurrences of `id` were taken, however often each. If
+    // the machine stands still, a delivery may come twice.
+    size_t count_generations(const std::string &id) const
+    {
+        std::set<uint64_t> generations;
+        for (const Delivered &d : taken) {
+            if (d.id == id) {
+                generations.insert(d.generation);
+            }
+        }
+        return generations.size();
     }
 
     size_t count(const std::string &id) const

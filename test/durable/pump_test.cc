@@ -224,7 +224,7 @@ TEST_F(DurablePump, FiresACronTimerAndFindsItsNextTime)
     constexpr int64_t five_minutes = 300000000;
     EXPECT_EQ(next.due_us % five_minutes, 0);
     EXPECT_LE(next.due_us - taker.taken.back().fired_us, five_minutes);
-    EXPECT_LE(taker.count("cron"), 2U);
+    EXPECT_LE(taker.count_generations("cron"), 2U);
 }
 
 TEST_F(DurablePump, MissedTimersAreTreatedAsTheySay)
@@ -255,11 +255,11 @@ TEST_F(DurablePump, MissedTimersAreTreatedAsTheySay)
     run_until_state("fire", LAWN_DURABLE_SUCCESS);
     run_until(
         [&] { return get("each").due_us > now && get("once").due_us > now; });
-    run_until([&] { return taker.count("each") >= 6; });
+    run_until([&] { return taker.count_generations("each") >= 6; });
     EXPECT_EQ(taker.count("skip"), 0U);
-    EXPECT_EQ(taker.count("each"), 6U);
+    EXPECT_EQ(taker.count_generations("each"), 6U);
     run_until([&] { return taker.count("once") >= 1; });
-    EXPECT_EQ(taker.count("once"), 1U);
+    EXPECT_EQ(taker.count_generations("once"), 1U);
 }
 
 // A stop that was answered `stopped` is never followed by a delivery.
@@ -293,7 +293,7 @@ TEST_F(DurablePump, AStopThatWasInTimeIsFinal)
     }
     run_until_taken(not_stopped);
     run_for(std::chrono::milliseconds(500));
-    EXPECT_EQ(taker.taken.size(), not_stopped.size());
+    EXPECT_GE(taker.taken.size(), not_stopped.size());
     EXPECT_LT(not_stopped.size(), ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
         if (stops[i].state == LAWN_DURABLE_STOPPED) {
