@@ -482,10 +482,10 @@ typedef struct {
     const char *error; /* one line; NULL if the status is OK */
     unsigned shards;
     uint64_t pending;
-    uint64_t due;       /* of these: due and not yet fired */
-    uint64_t in_flight; /* fired and not answered, of both streams */
-    uint64_t dead;      /* dead letters */
-    uint64_t payload_bytes;
+    uint64_t due;           /* of these: due and not yet fired */
+    uint64_t in_flight;     /* fired and not answered, of both streams */
+    uint64_t dead;          /* dead letters */
+    uint64_t payload_bytes; /* counted only if max_payload_bytes was set */
     /* counted since the namespace was made */
     uint64_t started;
     uint64_t stopped;

@@ -190,6 +190,13 @@ TEST_F(DurableAdmin, ListsAndReplaysDeadLetters)
 
 TEST_F(DurableAdmin, CountsWhatThereIs)
 {
+    // Bytes are counted where they are bounded.
+    clients.clear();
+    clients.push_back(std::make_unique<Client>(
+        server->url(), [](lawn_durable_params_t *params) {
+            params->max_payload_bytes = 1 << 20;
+        }));
+    client = clients.back().get();
     start_many(100);
     stop("t5");
     const lawn_durable_stats_t before = stats();

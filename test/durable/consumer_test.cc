@@ -440,4 +440,31 @@ TEST_F(DurableConsumer, ADeliveryIsAnsweredOnce)
     }
 }
 
+// Entries go when they are answered, so a stream does not grow.
+TEST_F(DurableConsumer, AnsweredEntriesLeaveTheStore)
+{
+    taker.open();
+    const auto entries = [&] {
+        long long sum = 0;
+        for (int shard = 0; shard < 4; ++shard) {
+            sum += server
+                       ->command(
+                           {"XLEN", "{test:" + std::to_string(shard) + "}:out"})
+                       .integer;
+        }
+        return sum;
+    };
+    for (size_t round = 1; round <= 10; ++round) {
+        start_many(300);
+        run_until([&] { return taker.answered == round * 300; });
+    }
+    // Trimming is done now and then, as timers fire, and by whole nodes of a
+    // hundred entries: some nodes of each shard stay.
+    run_until([&] {
+        start_many(8);
+        run_for(std::chrono::milliseconds(300));
+        return entries() < 1500;
+    });
+}
+
 } // namespace
