@@ -7,7 +7,11 @@
 // its traits say that it does not. A model that knows only deadlines decides,
 // under random operations from seeds; single cases follow for what random ones
 // seldom meet.
+//
+// LAWN_TEST_SCALE is the share of the seeds in percent (100), for runs under an
+// instrument.
 
+#include "../environment.h"
 #include "schemes_trial.h"
 
 namespace
@@ -57,7 +61,7 @@ TYPED_TEST_SUITE(SchemeTest, Schemes, SchemeNames);
 
 TYPED_TEST(SchemeTest, FiresAsTheModelSays)
 {
-    constexpr uint64_t seeds = 150;
+    const uint64_t seeds = lawn_test::scaled(150);
     constexpr unsigned steps = 1500;
     size_t fired = 0;
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
