@@ -122,7 +122,7 @@ TEST_F(Session, TheWindowBoundsWhatIsOutstanding)
 TEST_F(Session, DeadPeerIsFoundByEveryConnection)
 {
     start(50, 1000000);
-    run(world.now + 300 * msec);
+    run(world.now + 30 * msec);
     EXPECT_GT(client->stats().delivered, 0U);
     server->peer = nullptr;
     client->peer = nullptr;
