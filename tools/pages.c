@@ -147,11 +147,12 @@ void pages_ask_backlog(pages_t *pages)
 lawn_status_t page_trace(page_t *page, const char *path)
 {
     lawn_page_t *shared = page->shared;
-    if (strlen(path) >= sizeof(shared->trace_path)) {
+    const size_t length = strlen(path);
+    if (length >= sizeof(shared->trace_path)) {
         errno = ENAMETOOLONG;
         return LAWN_ERR_IO;
     }
-    strcpy(shared->trace_path, path);
+    memcpy(shared->trace_path, path, length + 1);
     const uint32_t asked =
         __atomic_add_fetch(&shared->trace_asked, 1, __ATOMIC_RELEASE);
     for (int tries = 0; tries < 200; ++tries) {

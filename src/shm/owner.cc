@@ -410,7 +410,7 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     shm->expired = all.expired;
     shm->arg = all.arg;
     shm->file = shm->bell = shm->epoll = -1;
-    strcpy(shm->path, path);
+    memcpy(shm->path, path, strlen(path) + 1);
     const lawn_status_t status = make(shm, all);
     if (status != LAWN_OK) {
         const int error = errno;
