@@ -37,7 +37,7 @@ struct Queue;
 
 constexpr lawn_time_t never = LAWN_TIME_INFINITY - 1; // runs, and never fires
 // Inline functions handle only deadlines and checks below this value. A timer
-// in `due` or in a queue has a check at or above it: see due_check().
+// in `due` or in a queue has a check at or above it: see the member due_check.
 constexpr lawn_time_t open_limit = lawn_time_t{1} << 63;
 
 struct alignas(64) Lawn : lawn_t {
