@@ -469,7 +469,7 @@ private:
 template <typename Kind, typename... Args>
 lawn_status_t make(lawn_durable_t *durable, Args... args)
 try {
-    if (!durable) {
+    if (!durable || durable->is_closing) {
         return LAWN_ERR_INVALID_PARAM;
     }
     if (durable->link->requests() >= durable->params.max_requests) {

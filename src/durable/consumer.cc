@@ -481,7 +481,7 @@ try {
     config.max_in_flight = params.max_in_flight ? params.max_in_flight : 256;
     config.limit = params.limit;
     config.lease_us = params.lease_us ? params.lease_us : 30000000;
-    if (!durable || !deliver || !consumer_p ||
+    if (!durable || durable->is_closing || !deliver || !consumer_p ||
         !lawn::durable::id_is_valid(config.group) ||
         !lawn::durable::id_is_valid(config.name) ||
         config.lease_us > lawn::durable::longest_lease_us) {

@@ -119,15 +119,18 @@ void lawn_durable_close(lawn_durable_t *durable)
     if (!durable) {
         return;
     }
-    LAWN_ASSERT(!durable->loop.is_polling());
-    if (durable->loop.is_polling()) {
+    const bool is_callback = durable->loop.is_polling() || durable->is_closing;
+    LAWN_ASSERT(!is_callback);
+    if (is_callback) {
         return;
     }
     durable->is_closing = true;
     while (!durable->attached.empty()) {
         delete *durable->attached.begin();
     }
-    durable->link.reset();
+    // Not by reset(): those who are called back may still ask the link.
+    delete durable->link.get();
+    static_cast<void>(durable->link.release());
     delete durable;
 }
 
@@ -138,8 +141,9 @@ int lawn_durable_fd(const lawn_durable_t *durable)
 
 unsigned lawn_durable_poll(void *durable)
 {
+    lawn_durable_t *const self = static_cast<lawn_durable_t *>(durable);
     try {
-        return static_cast<lawn_durable_t *>(durable)->loop.poll();
+        return self->is_closing ? 0 : self->loop.poll();
     } catch (const std::bad_alloc &) {
         return 1; // the next poll goes on
     }
@@ -147,7 +151,10 @@ unsigned lawn_durable_poll(void *durable)
 
 lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 {
-    return guarded([&] { return durable->loop.wait(max_wait_us); });
+    return guarded([&] {
+        return durable->is_closing ? LAWN_ERR_INVALID_PARAM
+                                   : durable->loop.wait(max_wait_us);
+    });
 }
 
 const char *lawn_durable_error(const lawn_durable_t *durable)

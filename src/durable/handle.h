@@ -28,7 +28,7 @@ struct lawn_durable {
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
-    bool is_closing = false;
+    bool is_closing = false; // lawn_durable_close() is running
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
     std::string sync_payload;

@@ -399,7 +399,8 @@ try {
     config.coalesce_us = params.coalesce_us ? params.coalesce_us : 250;
     // An hour is longer than what anybody wants of either.
     constexpr uint64_t longest_us = 3600000000;
-    if (!durable || !pump_p || !lawn::durable::id_is_valid(config.name) ||
+    if (!durable || durable->is_closing || !pump_p ||
+        !lawn::durable::id_is_valid(config.name) ||
         config.prefetch_us > longest_us || config.coalesce_us > longest_us) {
         return LAWN_ERR_INVALID_PARAM;
     }

@@ -289,6 +289,48 @@ TEST_F(DurableClient, AnswersWhatIsLeftWhenItIsClosed)
     EXPECT_EQ(result->status, LAWN_ERR_IO);
 }
 
+// Those who are called back by lawn_durable_close() may look at the client.
+// What they ask for is refused.
+struct AskAtTheEnd {
+    lawn_durable_t *durable;
+    unsigned answers = 0;
+
+    static void answered(void *arg, const lawn_durable_result_t *result)
+    {
+        AskAtTheEnd *const self = static_cast<AskAtTheEnd *>(arg);
+        lawn_durable_t *const durable = self->durable;
+        ++self->answers;
+        EXPECT_EQ(result->status, LAWN_ERR_IO);
+        lawn_durable_error(durable);
+        lawn_durable_now(durable);
+        EXPECT_EQ(lawn_durable_shards(durable), 0U);
+        EXPECT_EQ(lawn_durable_poll(durable), 0U);
+        EXPECT_EQ(lawn_durable_wait(durable, 0), LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_durable_count(durable, answered, arg),
+                  LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_durable_drain(durable, true, answered, arg),
+                  LAWN_ERR_INVALID_PARAM);
+        lawn_durable_pump_t *pump = nullptr;
+        EXPECT_EQ(lawn_durable_pump_start(durable, nullptr, &pump),
+                  LAWN_ERR_INVALID_PARAM);
+        const lawn_durable_consume_t consume = {};
+        lawn_durable_consumer_t *consumer = nullptr;
+        EXPECT_EQ(lawn_durable_consume(
+                      durable, &consume,
+                      [](void *, const lawn_durable_delivery_t *) {}, nullptr,
+                      &consumer),
+                  LAWN_ERR_INVALID_PARAM);
+    }
+};
+
+TEST_F(DurableClient, WhoIsAnsweredWhenItIsClosedMayAskIt)
+{
+    AskAtTheEnd ask = {client};
+    EXPECT_EQ(lawn_durable_count(client, AskAtTheEnd::answered, &ask), LAWN_OK);
+    client.close();
+    EXPECT_EQ(ask.answers, 1U);
+}
+
 // A callback may make requests, but neither poll nor wait.
 struct Chain {
     lawn_durable_t *durable;
