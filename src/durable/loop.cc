@@ -114,6 +114,7 @@ bool Timer::is_active() const
 
 Loop::~Loop()
 {
+    deferred_.clear(); // may hold timers
     lawn_destroy(lawn_);
     if (timer_fd_ >= 0) {
         close(timer_fd_);

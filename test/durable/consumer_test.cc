@@ -327,6 +327,19 @@ TEST_F(DurableConsumer, MayBeClosedWithinItsCallback)
     EXPECT_EQ(taker.taken.size(), 1U);
 }
 
+// Without a poll between that and the close of the client.
+TEST_F(DurableConsumer, MayBeClosedInTheLastPoll)
+{
+    Client *const other = add_client();
+    Taker last(other);
+    last.answer = [&](const lawn_durable_delivery_t *) { last.close(); };
+    last.open();
+    start_many(1);
+    run_until([&] { return last.taken.size() == 1; });
+    other->close();
+    clients.pop_back();
+}
+
 TEST_F(DurableConsumer, AConnectionThatIsLostIsMadeAnew)
 {
     taker.open();
