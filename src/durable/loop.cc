@@ -227,6 +227,10 @@ unsigned Loop::poll()
     epoll_event events[max_events];
     const int ready = epoll_wait(epoll_fd_, events, max_events, 0);
     for (int i = 0; i < ready; ++i) {
+        if (events[i].data.fd == timer_fd_) {
+            is_expired_ = true; // also if it was set to less than `armed_`
+            continue;
+        }
         // An earlier event may have closed this one's descriptor.
         const auto found = watched_.find(events[i].data.fd);
         if (found != watched_.end()) {

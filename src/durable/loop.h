@@ -106,7 +106,7 @@ private:
     int timer_fd_ = -1;
     lawn_t *lawn_ = nullptr;
     lawn_time_t armed_ = LAWN_TIME_INFINITY;
-    bool is_expired_ = false; // `armed_` has passed
+    bool is_expired_ = false; // `armed_` has passed, or the timerfd has
     Timer *due_ = nullptr;
     Timer *last_due_ = nullptr;
     std::map<int, Watched *> watched_;
