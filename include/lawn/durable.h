@@ -30,8 +30,9 @@
  *
  * Answers. Each operation takes a function that is called exactly once with the
  * result, from lawn_durable_poll(), lawn_durable_wait(), a function ending in
- * `_sync`, or lawn_durable_close(). If the operation itself returns an error,
- * the function is not called. `done` may be NULL. The statuses of a result:
+ * `_sync`, lawn_durable_consumer_close(), or lawn_durable_close(). If the
+ * operation itself returns an error, the function is not called. `done` may be
+ * NULL. The statuses of a result:
  *   OK            the store has done it, with the durability asked for
  *   BUSY          the namespace is full, or is being drained; nothing was done
  *   NO_MEMORY     Redis is at its maxmemory; nothing was done
@@ -393,7 +394,8 @@ LAWN_API size_t
 lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer);
 
 /* Frees a consumer. What it has not answered goes to others when its lease is
- * over. NULL does nothing. */
+ * over. Answers that the store has not acknowledged are sent once more, and
+ * their functions are called with IO from within. NULL does nothing. */
 LAWN_API void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer);
 
 /*

@@ -64,9 +64,18 @@ void Answers::close()
 {
     is_closed_ = true;
     link_.loop().forget(-1, this);
-    for (const std::unique_ptr<Shard> &shard : shards_) {
-        if (shard) {
-            shard->pause->stop();
+    for (unsigned shard = 0; shard < shards_.size(); ++shard) {
+        Shard *const s = shards_[shard].get();
+        if (!s) {
+            continue;
+        }
+        s->pause->stop();
+        for (take_batch(s); !s->sent.empty(); take_batch(s)) {
+            link_.call(call_for(shard), [](const Answer &) {});
+            for (; !s->sent.empty(); s->sent.pop_front()) {
+                finish(shard, s->sent.front(), LAWN_ERR_IO,
+                       "unknown: the consumer was closed", 0, false);
+            }
         }
     }
 }
@@ -81,31 +90,43 @@ void Answers::flush()
     }
 }
 
-// Sends the next batch, or the one before again.
-void Answers::send(unsigned shard)
+// Makes the next batch, unless there is the one before.
+void Answers::take_batch(Shard *shard)
 {
-    Shard *const s = at(shard);
-    if (s->sent.empty()) {
+    if (shard->sent.empty()) {
+        std::vector<Verdict> &waiting = shard->waiting;
         const auto end =
-            s->waiting.begin() +
-            static_cast<ptrdiff_t>(std::min(s->waiting.size(), most_in_batch));
-        std::move(s->waiting.begin(), end, std::back_inserter(s->sent));
-        s->waiting.erase(s->waiting.begin(), end);
+            waiting.begin() +
+            static_cast<ptrdiff_t>(std::min(waiting.size(), most_in_batch));
+        std::move(waiting.begin(), end, std::back_inserter(shard->sent));
+        waiting.erase(waiting.begin(), end);
     }
-    if (s->sent.empty()) {
-        return;
-    }
+}
+
+Call Answers::call_for(unsigned shard) const
+{
     Call call;
     call.function = "lawn_answer";
     call.keys = {Key::due,    Key::body,   Key::meta, stream_,
                  Key::ended0, Key::ended1, Key::dead};
     call.shard = shard;
     call.args.push_back(group_);
-    for (const Verdict &verdict : s->sent) {
+    for (const Verdict &verdict : shards_[shard]->sent) {
         call.args.insert(call.args.end(), {verdict.entry, verdict.id,
                                            verdict.identity, verdict.text});
     }
-    link_.call(std::move(call),
+    return call;
+}
+
+// Sends the next batch, or the one before again.
+void Answers::send(unsigned shard)
+{
+    Shard *const s = at(shard);
+    take_batch(s);
+    if (s->sent.empty()) {
+        return;
+    }
+    link_.call(call_for(shard),
                [weak = weak_from_this(), shard](const Answer &answer) {
                    if (const auto self = weak.lock()) {
                        self->on_answer(shard, answer);
@@ -133,29 +154,30 @@ void Answers::on_answer(unsigned shard, const Answer &answer)
     }
 }
 
+// One by one, because any of them may close the consumer: that tells the rest.
 void Answers::complete(unsigned shard, const Answer &answer)
 {
     Shard *const s = at(shard);
-    const std::vector<Verdict> batch = std::move(s->sent);
+    const size_t count = s->sent.size();
     const bool is_unknown = s->is_unknown;
-    s->sent.clear();
     s->failures = 0;
     s->is_unknown = false;
     const redisReply *const reply = answer.reply;
     const bool is_list = answer.status == LAWN_OK && reply &&
                          reply->type == REDIS_REPLY_ARRAY &&
-                         reply->elements == batch.size();
-    for (size_t i = 0; i < batch.size() && !is_closed_; ++i) {
-        --size_;
+                         reply->elements == count;
+    for (size_t i = 0; i < count && !is_closed_; ++i) {
+        const Verdict verdict = std::move(s->sent.front());
+        s->sent.pop_front();
         if (is_list && reply->element[i]->type == REDIS_REPLY_INTEGER) {
-            finish(shard, batch[i], LAWN_OK, nullptr,
-                   reply->element[i]->integer, is_unknown);
+            finish(shard, verdict, LAWN_OK, nullptr, reply->element[i]->integer,
+                   is_unknown);
         } else if (answer.status == LAWN_OK) {
-            finish(shard, batch[i], LAWN_ERR_CORRUPT,
+            finish(shard, verdict, LAWN_ERR_CORRUPT,
                    "the store's reply to lawn_answer is not a list of results",
                    0, false);
         } else {
-            finish(shard, batch[i], answer.status, answer.error, 0, false);
+            finish(shard, verdict, answer.status, answer.error, 0, false);
         }
     }
 }
@@ -181,7 +203,10 @@ void Answers::finish(unsigned shard, const Verdict &verdict,
     } else if (status == LAWN_OK) {
         r.state = result == 2 ? LAWN_DURABLE_DEAD : verdict.state;
     }
-    answered_(shard, verdict.entry);
+    --size_;
+    if (!is_closed_) {
+        answered_(shard, verdict.entry);
+    }
     if (verdict.done) {
         verdict.done(verdict.arg, &r);
     }

@@ -10,6 +10,7 @@
 
 #include "durable/link.h"
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,13 +53,19 @@ public:
         return size_;
     }
 
-    // Calls back no more. What is waiting is forgotten.
+    // Sends what the store has not acknowledged, once more and for the last
+    // time, and tells those who wait for it that the end is unknown. Calls back
+    // no more then.
     void close();
+    bool is_closed() const
+    {
+        return is_closed_;
+    }
 
 private:
     struct Shard {
         std::vector<Verdict> waiting;
-        std::vector<Verdict> sent;
+        std::deque<Verdict> sent;
         std::unique_ptr<Timer> pause; // before the batch is sent again
         unsigned failures = 0;        // in succession
         bool is_unknown = false;      // the store may have taken the batch
@@ -69,7 +76,9 @@ private:
     {
     }
     void flush() override;
+    void take_batch(Shard *shard);
     void send(unsigned shard);
+    Call call_for(unsigned shard) const;
     void on_answer(unsigned shard, const Answer &answer);
     void complete(unsigned shard, const Answer &answer);
     void finish(unsigned shard, const Verdict &verdict, lawn_status_t status,

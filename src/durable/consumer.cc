@@ -325,7 +325,7 @@ lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
                                    lawn_durable_fn_t done, void *arg)
 {
     const auto at = live_.find(delivery);
-    if (at == live_.end()) {
+    if (at == live_.end() || answers_->is_closed()) {
         return LAWN_ERR_INVALID_PARAM;
     }
     const Delivery &d = *at->second;

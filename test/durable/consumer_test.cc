@@ -340,6 +340,21 @@ TEST_F(DurableConsumer, MayBeClosedInTheLastPoll)
     clients.pop_back();
 }
 
+TEST_F(DurableConsumer, AnswersOfOneThatIsClosedAreToldAndSent)
+{
+    taker.open();
+    taker.answer = [&](const lawn_durable_delivery_t *delivery) {
+        taker.reply(delivery, LAWN_DURABLE_DONE);
+        EXPECT_EQ(taker.answered, 0U);
+        taker.close();
+    };
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(taker.statuses[LAWN_ERR_IO], 1);
+    run_until_state("a", LAWN_DURABLE_SUCCESS);
+    EXPECT_EQ(taker.answered, 1U);
+}
+
 TEST_F(DurableConsumer, AConnectionThatIsLostIsMadeAnew)
 {
     taker.open();
