@@ -415,6 +415,36 @@ TEST_F(Lawnd, EndsWhenWhatIsPostedHasEnded)
     }
 }
 
+TEST_F(Lawnd, EndsAlsoWhenTheStoreWasNeverReached)
+{
+    lawnd_.start({program_, "--redis",
+                  "unix:" + server_.directory() + "/nobody", "--namespace",
+                  name_space, "--http-listen", "127.0.0.1:0"},
+                 log_path());
+    EXPECT_TRUE(becomes([&] {
+        return log().find("listens on ") != std::string::npos;
+    })) << log();
+    lawnd_.signal(SIGTERM);
+    EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); })) << log();
+    // On a slow machine, it may have given up before.
+    EXPECT_TRUE(lawnd_.status().has_value()) << log();
+}
+
+// The other pumps need not wait until they miss it.
+TEST_F(Lawnd, TakesItsPumpOffTheListWhenItEnds)
+{
+    start();
+    const auto pumps = [&] {
+        return server_
+            .command({"ZCARD", "{" + std::string(name_space) + ":0}:pumps"})
+            .integer;
+    };
+    EXPECT_TRUE(becomes([&] { return pumps() == 1; }));
+    lawnd_.signal(SIGTERM);
+    EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); })) << log();
+    EXPECT_EQ(pumps(), 0);
+}
+
 TEST_F(Lawnd, SecondSignalEndsItAtOnce)
 {
     HttpTarget target([&target](const HttpRequest &) {

@@ -254,9 +254,12 @@ void Daemon::begin_drain()
     drain_timer_->start_after(drain_timeout_us);
 }
 
+// What is given back, and the word that the pump leaves, are requests, too.
+// They do not matter enough to wait for a store that cannot be reached.
 bool Daemon::is_drained() const
 {
-    return delivery_->posting() == 0 && publishing_ == 0 &&
+    return (durable_->link->requests() == 0 || lawn_durable_error(durable_)) &&
+           delivery_->posting() == 0 && publishing_ == 0 &&
            (!consumer_ || lawn_durable_consumer_in_flight(consumer_) == 0);
 }
 
