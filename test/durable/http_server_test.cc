@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -304,6 +305,28 @@ TEST_F(HttpService, RefusesAddressesWithOneLine)
                                                   server_->address() +
                                                   "': Address already in use");
     EXPECT_EQ(refusal_of(":0"), "");
+}
+
+// The loop sleeps, although somebody waits to be accepted.
+TEST_F(HttpService, WaitsWhenThereAreNoDescriptors)
+{
+    const int client = connect_to_server();
+    rlimit before;
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few = {256, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::vector<int> fds;
+    for (int fd = dup(client); fd >= 0; fd = dup(client)) {
+        fds.push_back(fd);
+    }
+    ASSERT_EQ(errno, EMFILE);
+    run_until([&] { return loop_.wait(1) == LAWN_ERR_TIMED_OUT; });
+    for (const int fd : fds) {
+        close(fd);
+    }
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    send_all(client, "GET /x HTTP/1.1\r\n\r\n");
+    EXPECT_NE(read_all(client).find("body of /x"), std::string::npos);
 }
 
 TEST(Metrics, AreTextOfPrometheus)

@@ -25,6 +25,8 @@ using lawn::durable::Timer;
 namespace
 {
 
+constexpr uint64_t accept_pause_us = 100000;
+
 const char *reason_of(unsigned status)
 {
     switch (status) {
@@ -289,7 +291,9 @@ private:
 HttpServer::HttpServer(Loop &loop, const std::string &address,
                        HttpHandler handler, const HttpLimits &limits)
     : loop_(loop), handler_(std::move(handler)), limits_(limits),
-      fd_(listen_on(address)), address_(bound_address(fd_))
+      fd_(listen_on(address)),
+      resume_(loop, [this] { loop_.watch(fd_, this, EPOLLIN); }),
+      address_(bound_address(fd_))
 {
     if (!loop_.watch(fd_, this, EPOLLIN)) {
         close(fd_);
@@ -317,6 +321,12 @@ void HttpServer::on_events(uint32_t /*events*/)
             continue;
         }
         if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+                errno == ENOMEM) {
+                // The socket stays readable, so the loop would not sleep.
+                loop_.watch(fd_, this, 0);
+                resume_.start_after(accept_pause_us);
+            }
             return;
         }
         if (clients_.size() >= limits_.clients) {

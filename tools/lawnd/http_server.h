@@ -77,6 +77,7 @@ private:
     HttpHandler handler_;
     HttpLimits limits_;
     int fd_ = -1;
+    lawn::durable::Timer resume_; // accepting, after a pause
     std::string address_;
     uint64_t next_number_ = 0;
     std::map<uint64_t, std::unique_ptr<Client>> clients_; // the oldest first
