@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "output.h"
 
+#include "durable/handle.h"
 #include "durable/url.h"
 
 #include <algorithm>
@@ -139,8 +140,12 @@ void Consume::run()
                until_us_);
     lawn_durable_consumer_stop(consumer_);
     if (!params_.no_answer) {
+        // What is given back is no delivery, but a request.
         client.run(
-            [this] { return lawn_durable_consumer_in_flight(consumer_) == 0; },
+            [&] {
+                return lawn_durable_consumer_in_flight(consumer_) == 0 &&
+                       client.get()->link->requests() == 0;
+            },
             monotonic_now() + farewell_us);
     }
     lawn_durable_consumer_close(consumer_);
