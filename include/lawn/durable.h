@@ -109,7 +109,7 @@ typedef struct {
     uint64_t max_payload_bytes; /* of all timers; 0: no bound but memory */
     uint64_t keep_us;    /* how long the end of a timer is remembered, at least;
                           * 0: one hour */
-    uint64_t keep_count; /* .. and how many ends per shard; 0: 100,000 */
+    uint64_t keep_count; /* how many ends per shard, at most; 0: 100,000 */
 } lawn_durable_params_t;
 
 /* Makes a client. It checks the parameters and returns. Connecting goes on in
