@@ -111,13 +111,21 @@ size_t LinkImpl::requests() const
 
 std::string LinkImpl::key(unsigned shard, Key key) const
 {
-    return "{" + durable_.name_space + ":" + std::to_string(shard) +
-           "}:" + name_of(key);
+    return head(shard) + name_of(key);
 }
 
 std::string LinkImpl::wake_channel(unsigned shard) const
 {
-    return "{" + durable_.name_space + ":" + std::to_string(shard) + "}:wake";
+    return head(shard) + "wake";
+}
+
+// The server's library knows a shard by the names of its keys, and cannot see
+// in which database they are; nor can those who listen to a channel.
+std::string LinkImpl::head(unsigned shard) const
+{
+    const unsigned db = setup_.url.db;
+    return (db ? std::to_string(db) : "") + "{" + durable_.name_space + ":" +
+           std::to_string(shard) + "}:";
 }
 
 unsigned LinkImpl::shard_of(std::string_view id) const

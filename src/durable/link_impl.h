@@ -92,6 +92,7 @@ private:
     void on_slots(const redisReply *reply, const Endpoint &from);
     void follow_slots();
     void sweep();
+    std::string head(unsigned shard) const;
     bool has_slots(const Node &node) const;
 
     lawn_durable &durable_;

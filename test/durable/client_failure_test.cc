@@ -221,6 +221,23 @@ TEST(DurableFailure, ADatabaseThatDoesNotExistIsSaid)
     EXPECT_TRUE(contains(result.error, "DB index")) << result.error;
 }
 
+// Its library remembers what it last read of a shard.
+TEST(DurableFailure, DatabasesOfOneServerHaveNothingInCommon)
+{
+    RedisServer server;
+    Client first(server.url(), [](lawn_durable_params_t *params) {
+        params->shards = 1;
+        params->max_pending = 1;
+    });
+    Client second(server.url() + "?db=1",
+                  [](lawn_durable_params_t *params) { params->shards = 1; });
+    ASSERT_EQ(second.start("a").status, LAWN_OK);
+    ASSERT_EQ(first.start("a").status, LAWN_OK);
+    EXPECT_EQ(first.start("b").status, LAWN_ERR_BUSY);
+    EXPECT_EQ(second.start("b").status, LAWN_OK);
+    EXPECT_EQ(first.start("b").status, LAWN_ERR_BUSY);
+}
+
 TEST(DurableFailure, AKeyOfAWrongTypeIsCorrupt)
 {
     RedisServer server;

@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -299,18 +300,21 @@ void Daemon::post(const lawn_durable_delivery_t *delivery)
     delivery_->submit(std::move(post));
 }
 
-// Keys like {ns:3}:out are the store's own. In a Cluster the hash tag of a
-// shard says which node has the stream; other keys would need a way of their
-// own.
+// Keys like {ns:3}:out, or 1{ns:3}:out in database 1, are the store's own. In a
+// Cluster the hash tag of a shard says which node has the stream; other keys
+// would need a way of their own.
 void Daemon::publish(const lawn_durable_delivery_t *delivery)
 {
     const std::string key(target_of(delivery).substr(stream_prefix.size()));
+    std::string_view name = key;
+    name.remove_prefix(
+        std::min(name.find_first_not_of("0123456789"), name.size()));
     const std::string own = "{" + options_.name_space + ":";
     const int shard =
         shard_of_key(key, options_.name_space, durable_->link->shards());
     const char *error = nullptr;
     if (key.empty() ||
-        (begins_with(key, own) && key.find("}:") != std::string::npos)) {
+        (begins_with(name, own) && name.find("}:") != name.npos)) {
         error = "not a stream that may be appended to";
     } else if (durable_->link->is_cluster() && shard < 0) {
         error = "in a Redis Cluster, the stream needs the hash tag of a shard";

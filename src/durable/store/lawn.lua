@@ -4,7 +4,9 @@
 -- The store's half of the durable tier: each function is one atomic step on the
 -- keys of one shard. PROTOCOL, version 1
 --
--- Keys of shard S of namespace N; all have the hash tag {N:S}:
+-- Keys of shard S of namespace N; all have the hash tag {N:S}. In a database
+-- other than 0, its number comes before it, as in 3{N:S}:due: what is
+-- remembered of a shard (shard.lua) goes by the names of its keys.
 --
 --   {N:S}:due     ZSET    id -> when it is due, microseconds since 1970
 --   {N:S}:body    HASH    id -> body; a timer that is pending or delivered
