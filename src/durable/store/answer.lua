@@ -57,7 +57,7 @@ end
 local function retry_at(c, id, body, due)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
-    wake(c.s, c.due, due, c.now)
+    pcall(wake, c.s, c.due, due, c.now) -- the user may not be let publish
     add_count(c, 'retried')
 end
 

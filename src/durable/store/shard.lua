@@ -50,8 +50,8 @@ end
 -- A timer is due at `due`: wakes the pumps, unless all of them call before.
 local function wake(s, due_key, due, now)
     if not s.wake or s.wake <= now or due < s.wake then
-        s.wake = due
         call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
+        s.wake = due
     end
 end
 
