@@ -25,7 +25,7 @@ local function bury(c, stream, group, entry, fields)
         return
     elseif not body then
         add_count(c, 'corrupt')
-        call('XADD', c.dead, '*', unpack(fields))
+        call('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
         return
     end
     local present = call('HGET', c.body, id)
