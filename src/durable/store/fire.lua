@@ -43,7 +43,7 @@ end
 
 -- Starts the next occurrence of a periodic timer. One of cron whose time is not
 -- known is in no ZSET, but in the SET, and begins its search after its `due`.
-local function rearm(f, id, body, o)
+local function rearm(f, id, body, o, generation)
     local due, missed, after =
         next_occurrence(o, (unpack_struct('<d', body, 9)), f.now)
     f.missed = f.missed + missed
@@ -53,7 +53,6 @@ local function rearm(f, id, body, o)
         f.s.cron = nil
     end
     o.after = nil
-    local generation = call('HINCRBY', f.s.meta, 'gen', 1)
     call('HSET', f.body, id, head(generation, due > 0 and due or after, 1) ..
         tail_of(o, sub(body, o.payload)))
     if due > 0 then
@@ -72,6 +71,11 @@ local function fire_one(f, id, body)
     if type(checked) == 'table' then
         return checked
     end
+    local generation = (o.every or o.cron) and
+        try('HINCRBY', f.s.meta, 'gen', 1)
+    if type(generation) == 'table' then
+        return generation
+    end
     local policy, slack = policy_of(o)
     local late = f.now - unpack_struct('<d', body, 9)
     local is_missed = policy == SKIP and late > slack and attempt_of(body) == 1
@@ -86,7 +90,7 @@ local function fire_one(f, id, body)
         f.missed = f.missed + 1
     end
     if o.every or o.cron then
-        f.periodic[#f.periodic + 1] = {id, body, o}
+        f.periodic[#f.periodic + 1] = {id, body, o, generation}
     elseif is_missed then
         f.gone[#f.gone + 1] = id
         f.ends[#f.ends + 1] = id
@@ -147,7 +151,7 @@ end
 local function settle(f, done, ended0, ended1)
     call('ZREMRANGEBYRANK', f.due, 0, done - 1)
     for _, p in ipairs(f.periodic) do
-        rearm(f, p[1], p[2], p[3])
+        rearm(f, p[1], p[2], p[3], p[4])
     end
     if #f.gone > 0 then
         -- Without its record a missed timer is unknown, but not fired again.
