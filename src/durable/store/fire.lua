@@ -21,7 +21,7 @@ local function next_occurrence(o, due, now)
     elseif o.cron then
         due_next = (unpack_struct('<d', o.next))
     else
-        due_next = due + unpack_struct('<d', o.every)
+        due_next = math.min(due + unpack_struct('<d', o.every), MOST)
     end
     local least = due_next
     if policy == COALESCE then
@@ -38,7 +38,7 @@ local function next_occurrence(o, due, now)
     end
     local every = unpack_struct('<d', o.every)
     local missed = math.ceil((least - due_next) / every)
-    return due_next + missed * every, missed
+    return math.min(due_next + missed * every, MOST), missed
 end
 
 -- Starts the next occurrence of a periodic timer. One of cron whose time is not
