@@ -18,7 +18,10 @@ register('lawn_open', 1, 5, 5, {}, function(keys, args)
             sub(m[1], 1, 20) .. ', this library knows 1')
     end
     local shards = integer(m[2] or '', 1, 1024)
-    if not shards then
+    if m[2] and not shards then
+        return redis.error_reply(
+            'LAWN CORRUPT the number of shards of the namespace')
+    elseif not shards then
         shards = wanted[1] > 0 and wanted[1] or 8
         wanted[4] = wanted[4] > 0 and wanted[4] or KEEP_US
         wanted[5] = wanted[5] > 0 and wanted[5] or KEEP_COUNT
