@@ -408,6 +408,29 @@ TEST_F(DurableFire, OtherGroupsKeepTheirEntriesWhileThereIsRoom)
     EXPECT_FALSE(read("reader").empty());
 }
 
+TEST_F(DurableFire, AGroupThatHasGoneMakesNoStreamGrow)
+{
+    join("reader");
+    call("lawn_prepare", "meta", {"0", "0", "3600000000", "100"});
+    for (int i = 0; i < 12; ++i) {
+        for (int timer = 0; timer < 500; ++timer) {
+            start(std::to_string(timer), ago(1));
+        }
+        EXPECT_EQ(fire(500).fired, 500U);
+        std::vector<std::pair<Delivery, std::string>> answers;
+        for (const Delivery &d : read()) {
+            answers.emplace_back(d, done_verdict());
+        }
+        EXPECT_FALSE(answer_reply(answers).is_error());
+    }
+    usleep(1100000); // for the next trimming
+    for (int i = 0; i < 8; ++i) {
+        start("a", ago(1));
+        fire();
+    }
+    EXPECT_LE(server.command({"XLEN", key("out")}).integer, 2500);
+}
+
 TEST_F(DurableFire, ABodyThatIsGoneOrForeignStopsNobody)
 {
     start("a", ago(3));

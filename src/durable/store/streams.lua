@@ -23,12 +23,13 @@ local function oldest_wanted(stream, info)
 end
 
 -- What the first group has answered goes; while there are other groups, only
--- what they have answered too, or what is beyond `keep_count`.
+-- what they have answered too, or what is beyond `keep_count`. Returns whether
+-- there is more of this than is dropped in one call.
 local function trim_stream(s, stream)
     local group = s[group_field(stream)]
     local length = call('XLEN', stream)
     if not group or length == 0 then
-        return
+        return false
     end
     local first, least
     for _, fields in ipairs(call('XINFO', 'GROUPS', stream)) do
@@ -45,26 +46,31 @@ local function trim_stream(s, stream)
         end
     end
     if not first then
-        return
+        return false
     end
     local excess = length - s.keep_count
+    local is_more = false
     if excess > 0 and is_before(least, first) then
         local old = call('XRANGE', stream, '-', '+', 'COUNT',
             math.min(excess, MAX_BATCH))
         least = old[#old][1]
+        is_more = excess > MAX_BATCH
         if is_before(first, least) then
             least = first
+            is_more = false
         end
     end
     call('XTRIM', stream, 'MINID', '~', least, 'LIMIT', 0)
+    return is_more
 end
 
--- Trims as often as the shard is looked at anew. Should it fail, as the key may
--- be of another type, then others will say so.
+-- Trims as often as the shard is looked at anew, or until the rest can wait.
+-- Should it fail, as the key may be of another type, then others will say so.
 local function trim(s, stream)
     if not s.trimmed[stream] then
         s.trimmed[stream] = true
-        pcall(trim_stream, s, stream)
+        local is_done, is_more = pcall(trim_stream, s, stream)
+        s.trimmed[stream] = not (is_done and is_more)
     end
 end
 
