@@ -171,6 +171,16 @@ TEST_F(DurableFire, APeriodicTimerIsStartedAgainAtOnce)
     EXPECT_EQ(stats()["bytes"], 0);
 }
 
+TEST_F(DurableFire, APeriodMayBeLongerThanTimesGo)
+{
+    for (const int misfire : {0, 2}) {
+        start("a", ago(1), "", every(8900000000 * second, misfire));
+        EXPECT_EQ(fire().fired, 1U);
+        EXPECT_EQ(due("a"), max_time);
+        EXPECT_EQ(state("a"), pending);
+    }
+}
+
 TEST_F(DurableFire, AllThatWasMissedFires)
 {
     const Started s = start("a", ago(10 * second), "", every(second));

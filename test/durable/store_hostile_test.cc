@@ -203,6 +203,58 @@ TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
     EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 0);
 }
 
+TEST_F(DurableHostile, AnEntryOfManyFieldsIsBuriedWithTheOthers)
+{
+    join();
+    Options once;
+    once.max_attempts = 1;
+    start("a", ago(1), "", once);
+    fire();
+    Words add = {"XADD", key("out"), "*"};
+    add.resize(20003, "x");
+    server.command(add);
+    server.command(
+        {"XREADGROUP", "GROUP", group, consumer, "STREAMS", key("out"), ">"});
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(state("a"), dead);
+    EXPECT_EQ(stats()["dead_letters"], 2);
+}
+
+TEST_F(DurableHostile, WithoutGenerationsAPeriodicTimerStays)
+{
+    Options periodic;
+    periodic.every_us = 1000000;
+    start("a", ago(1), "", periodic);
+    server.command({"HSET", key("meta"), "gen", "text"});
+    refused("lawn_fire", fire_keys, {"1", "0", "1"}, "ERR");
+    EXPECT_EQ(state("a"), pending);
+    server.command({"HSET", key("meta"), "gen", "7"});
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(state("a"), pending);
+}
+
+// So it is by default for a user that is made with ACL SETUSER.
+TEST_F(DurableHostile, WhoMayNotPublishAnswersNoLess)
+{
+    join();
+    for (const char *id : {"a", "b", "c"}) {
+        start(id, ago(1));
+    }
+    fire();
+    std::vector<std::pair<Delivery, std::string>> answers;
+    for (const Delivery &d : read()) {
+        answers.emplace_back(d, d.id == "b" ? done_verdict()
+                                            : retry_verdict(1000000000, 1, ""));
+    }
+    usleep(1100000); // what is remembered of the shard
+    server.command({"ACL", "SETUSER", "default", "resetchannels"});
+    const Reply reply = answer_reply(answers);
+    EXPECT_FALSE(reply.is_error()) << to_string(reply);
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_EQ(state("b"), success);
+    EXPECT_EQ(state("c"), pending);
+}
+
 TEST_F(DurableHostile, AFullServerStillFires)
 {
     join();

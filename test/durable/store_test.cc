@@ -58,6 +58,14 @@ TEST_F(DurableStore, AnotherFormatIsRefused)
                             "library knows 1");
 }
 
+TEST_F(DurableStore, ANumberOfShardsThatIsNoneIsNotReplaced)
+{
+    call("lawn_open", "config", {"4", "0", "0", "0", "0"});
+    server.command({"HSET", key("config"), "shards", "text"});
+    const Reply reply = call("lawn_open", "config", {"4", "0", "0", "0", "0"});
+    EXPECT_EQ(reply.string.substr(0, 12), "LAWN CORRUPT") << to_string(reply);
+}
+
 TEST_F(DurableStore, AStartTellsItsTime)
 {
     const int64_t before = now();
