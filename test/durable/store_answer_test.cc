@@ -181,6 +181,19 @@ TEST_F(DurableAnswer, OtherGroupsOnlyRead)
     EXPECT_EQ(state("a"), success);
 }
 
+// As if the shard had been elsewhere meanwhile, and had come back.
+TEST_F(DurableAnswer, TheFirstGroupIsNotForgotten)
+{
+    server.command({"HDEL", key("meta"), "group_out"});
+    usleep(1100000); // what is remembered of the shard
+    start("a", ago(1));
+    fire();
+    const Delivery d = read().at(0);
+    server.command({"HSET", key("meta"), "group_out", group});
+    EXPECT_EQ(answer(d, done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+}
+
 TEST_F(DurableAnswer, TheFirstGroupStaysTheFirst)
 {
     EXPECT_EQ(call("lawn_join", "meta out", {"reader"}).string, group);

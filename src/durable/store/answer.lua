@@ -157,7 +157,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
         local results = {}
         local now = time()
         local s = shard_of(keys[3], now)
-        if s[group_field(stream)] ~= group then
+        if not is_first_group(s, stream, group) then
             call('XACK', stream, group, unpack(entries))
             for i = 1, #ids do
                 results[i] = 0

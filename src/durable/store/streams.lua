@@ -6,6 +6,16 @@ local function group_field(stream)
     return sub(stream, -5) == ':push' and 'group_push' or 'group_out'
 end
 
+-- What another group answers changes nothing, so what is remembered is not
+-- enough to say that it is another.
+local function is_first_group(s, stream, group)
+    local field = group_field(stream)
+    if s[field] ~= group then
+        s[field] = call('HGET', s.meta, field)
+    end
+    return s[field] == group
+end
+
 local function is_before(a, b)
     local a1, a2 = string.match(a, '^(%d+)-(%d+)$')
     local b1, b2 = string.match(b, '^(%d+)-(%d+)$')

@@ -59,7 +59,7 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
     call('HEXISTS', keys[2], '')
     local now = time()
     local s = shard_of(keys[3], now)
-    local is_first = s[group_field(stream)] == group
+    local is_first = is_first_group(s, stream, group)
     local c = new_changes(s, keys, #ids, now)
     local claimed = call('XCLAIM', stream, group, consumer, lease, unpack(ids))
     local taken = {}
