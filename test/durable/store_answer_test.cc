@@ -299,6 +299,26 @@ TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
     EXPECT_EQ(stop("a").state, stopped);
 }
 
+TEST_F(DurableAnswer, WhatWasStartedAnewIsNotTriedAgainForWhatWas)
+{
+    Options options;
+    options.every_us = hour;
+    options.token = 1;
+    const Delivery once = deliver("a");
+    start("a", ago(1), "", options);
+    fire();
+    const Delivery before = read().at(0);
+    options.token = 2;
+    const Started now = start("a", "+1000000000", "", options);
+    for (const Delivery &old : {once, before}) {
+        EXPECT_EQ(answer(old, retry_verdict(0, 1, "")), Answered::too_late);
+        const Got got = decoded<Got>(get_reply("a"));
+        EXPECT_EQ(got.body.generation, now.generation);
+        EXPECT_EQ(got.body.due_us, now.due_us);
+    }
+    EXPECT_EQ(unanswered(), 0);
+}
+
 TEST_F(DurableAnswer, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
 {
     Options options = attempts(1);

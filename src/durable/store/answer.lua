@@ -100,6 +100,14 @@ local function retry_occurrence(c, id, body, identity, verdict)
     return 1, body
 end
 
+-- Whether an entry is an occurrence of this timer, and not of one that had its
+-- id before.
+local function is_occurrence(stream, entry, body)
+    local found = call('XRANGE', stream, entry, entry)[1]
+    local fired = found and body_in(found[2])
+    return fired and is_periodic(fired) and token_of(fired) == token_of(body)
+end
+
 local function is_verdict(verdict)
     local kind = byte(verdict)
     return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
@@ -200,7 +208,8 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
                             answer(c, id, body, identity, verdict)
                     end
                 elseif try('XACK', stream, group, entries[i]) == 1 and
-                    not same then
+                    not same and (byte(verdict) <= 102 or
+                    is_occurrence(stream, entries[i], body)) then
                     result, changed[id] =
                         answer_occurrence(c, id, body, identity, verdict)
                 end

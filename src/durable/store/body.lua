@@ -128,3 +128,19 @@ end
 local function bytes_of(body)
     return body and #body - HEAD - 1 or 0
 end
+
+-- The body in the fields of an entry, and the id; nil if it is not ours.
+local function body_in(fields)
+    local id, text
+    for i = 1, #fields, 2 do
+        if fields[i] == 'i' then
+            id = fields[i + 1]
+        elseif fields[i] == 'b' then
+            text = fields[i + 1]
+        end
+    end
+    if id and text and #text > 8 + HEAD then
+        return sub(text, 9), id
+    end
+    return nil
+end

@@ -2,22 +2,6 @@
 --
 -- Deliveries whose lease is over.
 
--- The body in the fields of an entry, and the id; nil if it is not ours.
-local function body_in(fields)
-    local id, text
-    for i = 1, #fields, 2 do
-        if fields[i] == 'i' then
-            id = fields[i + 1]
-        elseif fields[i] == 'b' then
-            text = fields[i + 1]
-        end
-    end
-    if id and text and #text > 8 + HEAD then
-        return sub(text, 9), id
-    end
-    return nil
-end
-
 -- An entry that was delivered too often, or cannot be read.
 local function bury(c, stream, group, entry, fields)
     local body, id = body_in(fields)
