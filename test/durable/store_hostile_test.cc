@@ -203,6 +203,25 @@ TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
     EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 0);
 }
 
+TEST_F(DurableHostile, AnEndThatCannotBeWrittenIsAllThatIsLost)
+{
+    join();
+    for (const char *id : {"a", "b"}) {
+        start(id, ago(1));
+    }
+    fire();
+    const std::vector<Delivery> both = read();
+    EXPECT_EQ(answer(both.at(0), done_verdict()), Answered::taken);
+    server.command({"DEL", key("ended0")});
+    server.command({"SET", key("ended0"), "text"});
+    const bool is_refused =
+        answer_reply({{both.at(1), done_verdict()}}).is_error();
+    server.command({"DEL", key("ended0")});
+    EXPECT_EQ(state("b"), is_refused ? delivered : 0);
+    EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer,
+              is_refused ? 1 : 0);
+}
+
 TEST_F(DurableHostile, AnEntryOfManyFieldsIsBuriedWithTheOthers)
 {
     join();

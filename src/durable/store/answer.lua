@@ -29,10 +29,12 @@ local function finish(c, id, body, state, name)
     c.counts[name] = (c.counts[name] or 0) + 1
 end
 
--- An end counts for nothing while there is a body, so it is written first.
+-- An end counts for nothing while there is a body, so it is written first. All
+-- is acknowledged by now: without its end a timer is unknown, but not delivered
+-- for ever.
 local function apply(c)
     if #c.gone > 0 then
-        call('HSET', c.ended, unpack(c.ends))
+        try('HSET', c.ended, unpack(c.ends))
         call('HDEL', c.body, unpack(c.gone))
     end
     count(c.s, c.counts)

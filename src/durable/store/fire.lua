@@ -158,7 +158,7 @@ local function settle(f, done, ended0, ended1)
         local known, key =
             pcall(ended_key, f.s, ended0, ended1, #f.gone, f.now)
         if known then
-            call('HSET', key, unpack(f.ends))
+            try('HSET', key, unpack(f.ends))
         end
         call('HDEL', f.body, unpack(f.gone))
     end
