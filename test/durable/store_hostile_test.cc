@@ -134,6 +134,8 @@ TEST_F(DurableHostile, TailsThatAreCutShort)
              "\xff"}); // NaN
     refused("lawn_start", ops, {"a", "+1", "\x04\x03\x01\x01\x01\x01"});
     refused("lawn_start", ops,
+            {"a", "+1", "\x40\x01\x08" + std::string(max_target + 1, 'x')});
+    refused("lawn_start", ops,
             {"a", "+1", '\0' + std::string(max_payload + 1, 'x')});
     EXPECT_FALSE(call("lawn_start", ops,
                       {"a", "+1", '\0' + std::string(max_payload, 'x')})

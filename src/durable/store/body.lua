@@ -71,6 +71,9 @@ local function parse(text, at)
             return nil
         end
         o.target = sub(text, from, p - 1)
+        if #o.target > 2 + MAX_TARGET then
+            return nil
+        end
     end
     o.payload = p
     return o

@@ -114,6 +114,7 @@ local MOST = 9e15        -- microseconds; an integer that a double holds
 local HEAD = 18          -- bytes of an identity
 local MAX_ID = 255
 local MAX_PAYLOAD = 65536
+local MAX_TARGET = 2048
 local MAX_BATCH = 1000
 local MAX_ATTEMPTS = 10  -- where the timer says nothing
 local KEEP_US = 3600e6   -- where the namespace says nothing
