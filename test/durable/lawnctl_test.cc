@@ -24,6 +24,8 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -372,6 +374,32 @@ TEST_F(LawnctlTest, EndsCleanlyAtASignalAndAtATimeout)
     EXPECT_EQ(run.err(), "");
     EXPECT_EQ(out_of({"get", "a"}), "success\n");
     EXPECT_EQ(out_of({"consume", "--group", "g", "--timeout", "50ms"}), "");
+}
+
+// As a server that hangs does, the socket takes connections and says nothing.
+TEST(Lawnctl, EndsCleanlyAtASignalBeforeTheStoreHasAnswered)
+{
+    char directory[] = "/tmp/lawnctl-test-XXXXXX";
+    ASSERT_NE(mkdtemp(directory), nullptr);
+    const std::string path = std::string(directory) + "/socket";
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr *>(&address),
+                   sizeof(address)),
+              0);
+    ASSERT_EQ(listen(listener, 1), 0);
+    Program run({"--redis", "unix:" + path, "consume", "--group", "g"});
+    const int connection = accept(listener, nullptr, nullptr);
+    EXPECT_GE(connection, 0);
+    run.signal(SIGTERM);
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(run.err(), "");
+    close(connection);
+    close(listener);
+    unlink(path.c_str());
+    rmdir(directory);
 }
 
 TEST_F(LawnctlTest, ListsAndCounts)

@@ -85,10 +85,10 @@ Client::~Client()
     lawn_durable_close(durable_);
 }
 
-void Client::connect()
+bool Client::connect()
 {
     std::string error;
-    run([&] {
+    const bool is_decided = run([&] {
         const char *line = lawn_durable_error(durable_);
         error = line == nullptr ? "" : line;
         return !error.empty() || lawn_durable_shards(durable_) != 0;
@@ -96,6 +96,7 @@ void Client::connect()
     if (!error.empty()) {
         fail(error);
     }
+    return is_decided;
 }
 
 bool Client::run(const std::function<bool()> &is_done, int64_t until_us)

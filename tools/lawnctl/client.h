@@ -42,8 +42,8 @@ public:
     }
 
     // Waits until the store was reached for the first time. Fails if that is
-    // not possible.
-    void connect();
+    // not possible. False: a signal was caught before.
+    bool connect();
 
     // Works until `is_done` says so (true), the first signal is caught, or the
     // time, as CLOCK_MONOTONIC has it, has come (false).

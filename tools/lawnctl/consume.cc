@@ -132,7 +132,9 @@ void Consume::run()
     lawn_durable_params_t params = {};
     params.fail_fast = true;
     Client client(settings_, params);
-    client.connect();
+    if (!client.connect()) {
+        return;
+    }
     require_success(lawn_durable_consume(client.get(), &params_, on_delivery,
                                          this, &consumer_),
                     nullptr);

@@ -285,7 +285,9 @@ private:
 Load::Load(const Settings &settings, const Options &options)
     : options_(options), server_(settings.url), client_(settings)
 {
-    client_.connect();
+    if (!client_.connect()) {
+        fail("interrupted");
+    }
     for (unsigned i = 0; i < options.pumps; ++i) {
         pumps_.push_back(std::make_unique<Pump>(settings));
     }
