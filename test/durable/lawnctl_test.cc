@@ -285,8 +285,8 @@ TEST_F(LawnctlTest, StartsAndStopsATimer)
 
 TEST_F(LawnctlTest, StartsAtATimeOfDay)
 {
-    const std::string out =
-        out_of({"start", "a", "--at", "4000000000.25", "--payload", "x y"});
+    const std::string out = out_of({"start", "a", "--at", "4000000000.25",
+                                    "--payload", "x y", "--target", "stream"});
     EXPECT_TRUE(std::regex_match(
         out, std::regex("started a [0-9]+ 4000000000\\.250000\n")))
         << out;

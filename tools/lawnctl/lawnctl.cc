@@ -23,7 +23,8 @@ const char help[] =
 Commands:
   start ID (--in DURATION | --at UNIX_SECONDS) [--payload TEXT]
       [--every DURATION | --cron EXPRESSION [--zone ZONE]]
-      [--durability async|fsync|replicated:N] [--target stream:KEY|http://...]
+      [--durability async|fsync|replicated:N]
+      [--target stream|stream:KEY|http://...]
       [--max-attempts N] [--misfire fire|skip:DURATION|coalesce]
                   start a timer, or start it anew
   stop ID [--durability ...]

@@ -128,7 +128,8 @@ lawn_durable_start_t take_start(Arguments &arguments, Texts &texts)
     }
     start.payload = texts.payload.data();
     start.payload_size = texts.payload.size();
-    if (const auto target = arguments.take_text("--target")) {
+    const auto target = arguments.take_text("--target");
+    if (target && *target != "stream") { // that is what it is without a target
         std::string error;
         if (!lawn::durable::check_target(*target, &error)) {
             fail("--target: " + error);
