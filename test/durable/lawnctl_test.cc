@@ -245,6 +245,7 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");
     expect_refusal({"verify", "--seconds", "x"}, "'x'");
     expect_refusal({"--namespace", "a b", "get", "x"}, "--namespace");
+    expect_refusal({"--redis", "", "get", "x"}, "redis://");
 }
 
 TEST(Lawnctl, SaysThatAStoreCannotBeReached)

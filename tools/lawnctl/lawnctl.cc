@@ -98,7 +98,13 @@ int run(int argc, char **argv)
     }
     Settings settings;
     std::string error;
-    settings.url = arguments.take_text("--redis").value_or("");
+    if (const auto url = arguments.take_text("--redis")) {
+        lawn::durable::Url parsed;
+        if (!lawn::durable::parse_url(*url, &parsed, &error)) {
+            fail(error);
+        }
+        settings.url = *url;
+    }
     settings.json = arguments.take_flag("--json");
     if (const auto name = arguments.take_text("--namespace")) {
         if (!lawn::durable::check_name_space(*name, &error)) {
