@@ -217,6 +217,10 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"start", "a", "--in", "2s", "--at", "3"}, "exclude");
     expect_refusal({"start", "a", "--at", "soon"}, "'soon'");
     expect_refusal({"start", "a", "--at", "1.0000001"}, "1.0000001");
+    expect_refusal({"start", "a", "--at", "9000000001"}, "2255");
+    expect_refusal({"start", "a", "--cron", "* * * *"}, "--cron: ");
+    expect_refusal({"start", "a", "--cron", "* * * * *", "--zone", "No/Where"},
+                   "No/Where");
     expect_refusal({"start", "a b", "--in", "2s"}, "the id ");
     expect_refusal({"start", "", "--in", "2s"}, "the id ");
     expect_refusal({"start", std::string(256, 'a'), "--in", "2s"}, "the id ");

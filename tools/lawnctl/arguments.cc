@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 
+#include "durable/codec.h"
 #include "durable/url.h"
 
 #include <algorithm>
@@ -147,8 +148,12 @@ int64_t parse_time(const std::string &text)
         fail("'" + text + "' is no time in seconds since 1970");
     }
     fraction.resize(6, '0');
-    return strtoll(whole.c_str(), nullptr, 10) * second_us +
-           strtoll(fraction.c_str(), nullptr, 10);
+    const int64_t usec = strtoll(whole.c_str(), nullptr, 10) * second_us +
+                         strtoll(fraction.c_str(), nullptr, 10);
+    if (usec > lawn::durable::max_time) {
+        fail("'" + text + "' is after the year 2255, too late for a timer");
+    }
+    return usec;
 }
 
 } // namespace lawnctl

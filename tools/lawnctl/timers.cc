@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "output.h"
 
+#include "durable/cron.h"
 #include "durable/url.h"
 
 #include <cstring>
@@ -110,6 +111,12 @@ lawn_durable_start_t take_start(Arguments &arguments, Texts &texts)
     }
     if (start.zone != nullptr && start.cron == nullptr) {
         fail("--zone is for --cron");
+    }
+    if (start.cron != nullptr) {
+        std::string error;
+        if (!lawn::durable::Cron().parse(texts.cron, texts.zone, &error)) {
+            fail("--cron: " + error);
+        }
     }
     take_due(arguments, start);
     take_misfire(arguments, start);
