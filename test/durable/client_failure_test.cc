@@ -272,6 +272,11 @@ TEST(DurableFailure, AServerWithoutMemoryIsSaid)
     EXPECT_TRUE(contains(result.error, "OOM")) << result.error;
     EXPECT_EQ(client.get("b").state, LAWN_DURABLE_UNKNOWN);
     EXPECT_EQ(client.stop("a").state, LAWN_DURABLE_STOPPED);
+    // A pump that is started now must be able to work.
+    Client newcomer(server.url());
+    const Result got = newcomer.get("a");
+    EXPECT_EQ(got.status, LAWN_OK) << got.error;
+    EXPECT_EQ(got.state, LAWN_DURABLE_STOPPED);
     server.command({"CONFIG", "SET", "maxmemory", "0"});
     EXPECT_EQ(client.start("b").status, LAWN_OK);
 }

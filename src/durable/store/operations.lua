@@ -4,7 +4,7 @@
 
 local limits = {'max_pending', 'max_bytes', 'keep_us', 'keep_count'}
 
-register('lawn_open', 1, 5, 5, {}, function(keys, args)
+register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
     local wanted = {}
     for i = 1, 5 do
         wanted[i] = integer(args[i], 0, i == 1 and 1024 or MOST)
