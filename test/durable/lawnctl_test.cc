@@ -234,6 +234,8 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
                    "ftp://host/");
     expect_refusal({"start", "a", "--in", "2s", "--max-attempts", "0"}, "'0'");
     expect_refusal({"start", "a", "--in", "2s", "--misfire", "skip:x"}, "x");
+    expect_refusal({"start", "a", "--in", "2s", "--misfire", "skip:50d"},
+                   "49 days");
     expect_refusal(
         {"start", "a", "--in", "2s", "--payload", std::string(65537, 'x')},
         "65536");
@@ -244,6 +246,8 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"consume", "--group", "g", "--answer", "maybe"}, "maybe");
     expect_refusal({"consume", "--group", "g", "--count", "0"}, "'0'");
     expect_refusal({"consume", "--group", "a b"}, "--group");
+    expect_refusal({"consume", "--group", "g", "--lease", "12d"}, "11 days");
+    expect_refusal({"consume", "--group", "g", "--lease", "0s"}, "11 days");
     expect_refusal({"list", "--state", "lost"}, "'lost'");
     expect_refusal({"load", "--rate", "10"}, "--seconds");
     expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "output.h"
 
+#include "durable/consumer.h"
 #include "durable/handle.h"
 #include "durable/url.h"
 
@@ -105,7 +106,13 @@ Consume::Consume(const Settings &settings, Arguments &arguments)
     answer_ = take_answer(arguments);
     params_.group = group_.c_str();
     params_.no_answer = arguments.take_flag("--no-ack");
-    params_.lease_us = arguments.take_duration("--lease").value_or(0);
+    if (const auto lease = arguments.take_duration("--lease")) {
+        // 0 would stand for the default.
+        if (*lease == 0 || *lease > lawn::durable::longest_lease_us) {
+            fail("--lease takes from 1us to 11 days");
+        }
+        params_.lease_us = *lease;
+    }
     arguments.finish();
 }
 

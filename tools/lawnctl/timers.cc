@@ -22,6 +22,7 @@ constexpr int status_late = 3;
 constexpr int status_unknown = 4;
 
 constexpr uint64_t max_attempts = 65535;
+constexpr uint64_t max_misfire_us = 49 * uint64_t{86400000000};
 
 // A command answers soon, or says what is wrong.
 lawn_durable_params_t impatient()
@@ -89,6 +90,9 @@ void take_misfire(Arguments &arguments, lawn_durable_start_t &start)
         if (!lawn::durable::parse_duration(text.substr(5), &start.misfire_us,
                                            &error)) {
             fail("--misfire: " + error);
+        }
+        if (start.misfire_us > max_misfire_us) {
+            fail("--misfire skips what is later than 49 days at most");
         }
     } else if (text != "fire") {
         fail("--misfire is fire, skip:DURATION or coalesce, not '" + text +
