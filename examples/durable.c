@@ -41,7 +41,8 @@ static void check(bool is_done, const char *what)
 
 static void end_session(user_t *user, const char *how)
 {
-    /* A delivery may come twice: ending twice must be harmless. */
+    /* A delivery may come twice, or after an error: ending twice must be
+     * harmless. */
     if (!user->has_ended) {
         printf("%s %s\n", user->session, how);
         user->has_ended = true;
@@ -55,9 +56,9 @@ static void on_started(void *arg, const lawn_durable_result_t *result)
     /* IO and TIMED_OUT mean that nobody knows. A server would start the timer
      * again, with the same id. */
     if (result->status != LAWN_OK) {
-        fprintf(stderr, "%s: %s\n", user->session, result->error);
+        fprintf(stderr, "durable: %s\n", result->error);
         ++failed;
-        ++ended;
+        end_session(user, "may or may not have a timer");
     }
 }
 
