@@ -206,11 +206,12 @@ typedef struct {
     uint64_t token; /* not 0: names this start. A start of the same id with the
                      * token of the current generation changes nothing, and is
                      * answered like the first. Take a random number. */
-    unsigned max_attempts;   /* 0: 10; at most 65,535 */
-    uint64_t backoff_min_us; /* 0: 1 s; in whole milliseconds, rounded up */
+    unsigned max_attempts; /* 0: 10; at most 65,535 */
+    /* In whole milliseconds, rounded up; at most 49 days. */
+    uint64_t backoff_min_us; /* 0: 1 s */
     uint64_t backoff_max_us; /* 0: 10 min */
     lawn_durable_misfire_t misfire;
-    uint64_t misfire_us; /* for SKIP; in whole milliseconds, rounded up */
+    uint64_t misfire_us; /* for SKIP; as the back-offs */
     uint64_t every_us;   /* not 0: fires again and again; at least 1 ms */
     const char *cron;    /* not NULL: five fields, as cron has them. Fires again
                           * and again. If `due_us` and `delay_us` are 0, the
@@ -312,11 +313,13 @@ LAWN_API lawn_status_t lawn_durable_count_sync_sized(
 /*
  * Consumers. All consumers of one group share the work: each delivery goes to
  * one of them. Every group gets every delivery. The namespace's first group is
- * the one whose answers count; other groups only read.
+ * the one whose answers count; other groups only read, and their answers are
+ * taken and change nothing.
  */
 
 /* What a consumer gets. It belongs to the library, and is valid until it is
- * answered or its consumer is closed. */
+ * answered or its consumer is closed; with `no_answer`, during the call only.
+ */
 typedef struct {
     const char *id;
     uint64_t generation;
@@ -340,16 +343,18 @@ typedef struct {
     const char *group; /* NULL: "lawn"; what an id may be */
     const char *name;  /* NULL: host, process and a number; one per consumer */
     bool pushes;       /* read what has fired for targets, as lawnd does */
-    bool no_answer;    /* deliveries need no answer and stay in the stream as
-                        * delivered; for looking on */
+    bool no_answer;    /* deliveries cannot be answered, and stay in the stream
+                        * as delivered; for looking on. It takes over nothing
+                        * that others have left. */
     unsigned max_in_flight; /* 0: 256 are unanswered at most */
     uint64_t lease_us;      /* 0: 30 s; at most 11 days */
-    uint64_t limit; /* not 0: stops after so many deliveries, and reads no more
-                     * than these */
+    uint64_t limit; /* not 0: stops after so many deliveries. What it has read
+                     * beyond them, it gives back. */
 } lawn_durable_consume_t;
 
-/* Makes a consumer. A new group begins with the oldest entry of the stream.
- * Returns INVALID_PARAM or NO_MEMORY. */
+/* Makes a consumer. A new group begins with the oldest entry of the stream. The
+ * first group of a namespace stays the first, even if it never answers. Returns
+ * INVALID_PARAM or NO_MEMORY. */
 static inline lawn_status_t
 lawn_durable_consume(lawn_durable_t *durable,
                      const lawn_durable_consume_t *consume,
@@ -381,7 +386,8 @@ LAWN_API lawn_status_t lawn_durable_answer(
     lawn_durable_answer_t answer, uint64_t delay_us, const char *error,
     lawn_durable_fn_t done, void *arg);
 
-/* Starts the lease of a delivery anew. For work that takes longer. */
+/* Starts the lease of a delivery anew. For work that takes longer. Does nothing
+ * if the delivery is not one that waits for an answer. */
 LAWN_API void lawn_durable_extend(lawn_durable_consumer_t *consumer,
                                   const lawn_durable_delivery_t *delivery);
 
@@ -421,6 +427,9 @@ typedef struct {
     lawn_histogram_t round_trip_us; /* of a call of the store */
 } lawn_durable_pump_stats_t;
 
+/* Makes a pump. It fires timers in lawn_durable_poll() as soon as the store is
+ * reached. Returns INVALID_PARAM, also for times of more than an hour, or
+ * NO_MEMORY. */
 static inline lawn_status_t
 lawn_durable_pump_start(lawn_durable_t *durable,
                         const lawn_durable_pump_params_t *params,
@@ -428,11 +437,15 @@ lawn_durable_pump_start(lawn_durable_t *durable,
 LAWN_API lawn_status_t lawn_durable_pump_start_sized(
     lawn_durable_t *durable, const lawn_durable_pump_params_t *params,
     size_t size, lawn_durable_pump_t **pump_p);
+
+/* Reads what a pump has counted. */
 static inline void lawn_durable_pump_query(const lawn_durable_pump_t *pump,
                                            lawn_durable_pump_stats_t *stats);
 LAWN_API void lawn_durable_pump_query_sized(const lawn_durable_pump_t *pump,
                                             lawn_durable_pump_stats_t *stats,
                                             size_t size);
+
+/* Frees a pump. Others take its shards over. NULL does nothing. */
 LAWN_API void lawn_durable_pump_close(lawn_durable_pump_t *pump);
 
 /*
@@ -464,16 +477,18 @@ LAWN_API lawn_status_t lawn_durable_list(lawn_durable_t *durable,
                                          lawn_durable_item_fn_t each,
                                          lawn_durable_fn_t done, void *arg);
 
-/* Calls `each` for the dead letters, the oldest of each shard first, then
- * `done` with their count. Fails as a start does. */
+/* Calls `each` for the dead letters, the oldest of each shard first, at most
+ * `limit` of them (0: all), then `done` with their count. Fails as a start
+ * does. */
 LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
                                               uint64_t limit,
                                               lawn_durable_item_fn_t each,
                                               lawn_durable_fn_t done,
                                               void *arg);
 
-/* Starts a dead timer anew, due now, with its payload and all attempts. `done`
- * gets the new generation, or NO_ELEM. Fails as a start does. */
+/* Starts a dead timer anew, due now, with its payload and all attempts; once,
+ * also if it was periodic. `done` gets the new generation, or NO_ELEM if there
+ * is no such dead letter or a newer timer of this id. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);
