@@ -512,6 +512,8 @@ typedef struct {
     uint64_t retried;
     uint64_t died;
     uint64_t missed;
+    uint64_t corrupt; /* timers and deliveries that could not be read, as
+                       * somebody else has written there; they were dropped */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,

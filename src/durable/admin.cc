@@ -395,6 +395,7 @@ constexpr Sum sums[] = {
     {"retried", &lawn_durable_stats_t::retried},
     {"dead", &lawn_durable_stats_t::died},
     {"missed", &lawn_durable_stats_t::missed},
+    {"corrupt", &lawn_durable_stats_t::corrupt},
 };
 
 // Asks all shards at once.

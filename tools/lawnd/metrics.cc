@@ -140,6 +140,9 @@ void put_store(Writer &out, const lawn_durable_stats_t &store)
                 "Timers that have used up their attempts.", store.died);
     out.counter("lawn_durable_missed_total",
                 "Occurrences skipped by a misfire policy.", store.missed);
+    out.counter("lawn_durable_corrupt_total",
+                "Timers dropped because others had written over them.",
+                store.corrupt);
 }
 
 } // namespace
