@@ -63,6 +63,13 @@ bool number_of(const redisReply *reply, int64_t *number_p)
 
 std::string line_of(std::string_view text)
 {
+    // These words are for programs; what follows is a sentence.
+    for (const std::string_view code :
+         {"LAWN FULL ", "LAWN SHARDS ", "LAWN VERSION "}) {
+        if (begins_with(text, code)) {
+            text.remove_prefix(code.size());
+        }
+    }
     std::string line(text.substr(0, longest_line));
     for (char &c : line) {
         if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {

@@ -253,7 +253,8 @@ TEST_F(DurableClient, SaysWhenTheNamespaceIsFull)
     EXPECT_EQ(limited.start("a").status, LAWN_OK);
     const Result full = limited.start("b");
     EXPECT_EQ(full.status, LAWN_ERR_BUSY);
-    EXPECT_NE(full.error.find("FULL"), std::string::npos) << full.error;
+    EXPECT_NE(full.error.find("as many timers are pending"), std::string::npos)
+        << full.error;
     EXPECT_EQ(limited.start("a").status, LAWN_OK);
     limited.stop("a");
     EXPECT_EQ(limited.start("b").status, LAWN_OK);

@@ -449,7 +449,8 @@ TEST_F(LawnctlTest, DrainsANamespace)
 {
     out_of({"start", "a", "--in", "1h"});
     expect_refusal(with_store({"drain", "--timeout", "50ms"}), "not empty");
-    expect_refusal(with_store({"start", "b", "--in", "1h"}), "drain");
+    expect_refusal(with_store({"start", "b", "--in", "1h"}),
+                   "lawnctl: the namespace is being drained");
     out_of({"stop", "a"});
     EXPECT_EQ(out_of({"drain"}), "drained\n");
     EXPECT_EQ(out_of({"drain", "--end"}), "open\n");
