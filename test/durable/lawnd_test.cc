@@ -384,6 +384,20 @@ TEST_F(Lawnd, AppendsToStreams)
     EXPECT_EQ(fields[10].string + fields[11].string, "payloadpayload");
 }
 
+// A full store costs a timer no attempt, and a daemon can begin meanwhile.
+TEST_F(Lawnd, AppendsWhenTheStoreHasRoomAgain)
+{
+    start_timer("one", "stream:events", 1);
+    server_.command({"CONFIG", "SET", "maxmemory", "1mb"});
+    start();
+    EXPECT_TRUE(becomes([&] {
+        return metric("lawnd_deliveries_total",
+                      ",via=\"stream\",result=\"deferred\"") >= 1;
+    }));
+    server_.command({"CONFIG", "SET", "maxmemory", "0"});
+    expect_state("one", "success");
+}
+
 TEST_F(Lawnd, EndsWhenWhatIsPostedHasEnded)
 {
     HttpTarget target([&target](const HttpRequest &) {

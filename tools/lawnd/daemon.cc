@@ -34,6 +34,7 @@ constexpr unsigned max_in_flight = 1024;
 constexpr uint64_t lease_us = 60000000;
 constexpr uint64_t scrape_timeout_us = 2000000;
 constexpr uint64_t drain_timeout_us = 40000000;
+constexpr int64_t full_delay_us = 1000000;
 constexpr std::string_view stream_prefix = "stream:";
 
 void log_line(const std::string &line)
@@ -335,11 +336,14 @@ void Daemon::publish(const lawn_durable_delivery_t *delivery)
                      delivery->payload_size)},
         [this, delivery](const lawn::durable::Answer &got) {
             --publishing_;
-            const bool is_done = got.status == LAWN_OK;
-            answer(delivery,
-                   {is_done ? Verdict::done : Verdict::again, -1,
-                    is_done ? "" : got.error},
-                   &stream_);
+            Outcome outcome = {Verdict::done, -1, ""};
+            if (got.status == LAWN_ERR_NO_MEMORY) {
+                // The store is full, which is not for the timer to pay for.
+                outcome = {Verdict::defer, full_delay_us, got.error};
+            } else if (got.status != LAWN_OK) {
+                outcome = {Verdict::again, -1, got.error};
+            }
+            answer(delivery, outcome, &stream_);
         });
 }
 
