@@ -19,7 +19,11 @@ GOES_ON = re.compile(r"(The same|As \w+,) ")
 STATUS = re.compile(r"\b(OK|INVALID_PARAM|NO_MEMORY|BUSY|UNSUPPORTED|IO|"
                     r"NO_ELEM|TIMED_OUT)\b")
 WIDTH = 76
-LINK = "Link with \\fI\\-llawn\\fP."
+
+
+def link_with(header):
+    library = "lawn-durable" if header.page == "lawn_durable.h" else "lawn"
+    return f"Link with \\fI{escaped('-l' + library)}\\fP."
 
 
 def escaped(text):
@@ -180,7 +184,7 @@ class Manual:
                 text += [".SS " + ", ".join(
                     f"{escaped(name)}()" for name in item.names)]
             text += roff(item.comment)
-        synopsis += [".fi", ".PP", LINK]
+        synopsis += [".fi", ".PP", link_with(header)]
         mentioned = re.findall(r"\b(lawn_\w+)\(\)", " ".join(
             " ".join(item.comment) for item in group))
         others = [self.pages[name] for name in mentioned if name in self.pages]
@@ -228,7 +232,7 @@ class Manual:
                 if other.include in header.mentioned
                 and other is not header]
         self.page(header.page, [header.page], header.title, [
-            ("SYNOPSIS", [*synopsis, ".fi", ".PP", LINK]),
+            ("SYNOPSIS", [*synopsis, ".fi", ".PP", link_with(header)]),
             ("DESCRIPTION", text), ("TYPES", types), ("FUNCTIONS", functions),
             ("SEE ALSO", self.see_also(["lawn.h", *also]
                                        if header.page != "lawn.h" else also))])

@@ -33,17 +33,17 @@
  * `_sync`, lawn_durable_consumer_close(), or lawn_durable_close(). If the
  * operation itself returns an error, the function is not called. `done` may be
  * NULL. The statuses of a result:
- *   OK            the store has done it, with the durability asked for
- *   BUSY          the namespace is full, or is being drained; nothing was done
- *   NO_MEMORY     Redis is at its maxmemory; nothing was done
- *   NO_ELEM       update, replay: no such timer, or not that generation
- *   UNSUPPORTED   the server cannot give that durability, or has a function
- *                 library of another version; nothing was done
- *   INVALID_PARAM the store refuses the argument or this client: another number
- *                 of shards, a wrong password
- *   CORRUPT       what is stored under our keys, or the answer, is not ours
- *   IO, TIMED_OUT unknown: it may or may not have been done. Repeat it with the
- *                 same id.
+ *   - OK: the store has done it, with the durability asked for.
+ *   - BUSY: the namespace is full, or is being drained. Nothing was done.
+ *   - NO_MEMORY: Redis is at its maxmemory. Nothing was done.
+ *   - NO_ELEM (update, replay): no such timer, or not that generation.
+ *   - UNSUPPORTED: the server cannot give that durability, or has a function
+ *     library of another version. Nothing was done.
+ *   - INVALID_PARAM: the store refuses the argument or this client: another
+ *     number of shards, a wrong password.
+ *   - CORRUPT: what is stored under our keys, or the answer, is not ours.
+ *   - IO, TIMED_OUT: unknown: it may or may not have been done. Repeat it with
+ *     the same id.
  *
  * Threads: one thread at a time uses a lawn_durable_t and what belongs to it.
  * Different ones are independent. A function may be called from callbacks,
