@@ -47,7 +47,9 @@
  *
  * Threads: one thread at a time uses a lawn_durable_t and what belongs to it.
  * Different ones are independent. A function may be called from callbacks,
- * except where it says otherwise. All functions may allocate.
+ * except where it says otherwise. All functions may allocate. The child of a
+ * fork() must not use its parent's lawn_durable_t, nor close it: both would use
+ * the same connections.
  */
 #ifndef LAWN_DURABLE_H
 #define LAWN_DURABLE_H
@@ -327,7 +329,8 @@ typedef struct {
     int64_t fired_us;    /* when it fired, by the store's clock; never before
                           * `due_us` */
     unsigned attempt;    /* 1: the first */
-    unsigned deliveries; /* how often this attempt was given to a consumer */
+    unsigned deliveries; /* how often this attempt was given to a consumer; each
+                          * time counts against max_attempts */
     const char *target;  /* NULL: the namespace's consumers */
     const void *payload;
     size_t payload_size;

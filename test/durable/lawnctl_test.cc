@@ -362,9 +362,10 @@ TEST_F(LawnctlTest, LeavesWhatItDoesNotAcknowledge)
                             "--no-ack", "--lease", "10ms"})),
               1u);
     EXPECT_EQ(out_of({"get", "a"}), "delivered\n");
-    EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1",
-                            "--lease", "10ms"})),
-              1u);
+    const std::string again =
+        out_of({"consume", "--group", "g", "--count", "1", "--lease", "10ms"});
+    EXPECT_EQ(lines(again), 1u);
+    EXPECT_NE(again.find(" 2 \n"), std::string::npos) << again;
     EXPECT_EQ(out_of({"get", "a"}), "success\n");
 }
 

@@ -46,13 +46,15 @@ Answer take_answer(Arguments &arguments)
 
 void print_delivery(const lawn_durable_delivery_t &delivery, bool is_json)
 {
+    // A lease that nobody answered in was an attempt.
+    const unsigned attempt = delivery.attempt + delivery.deliveries - 1;
     if (is_json) {
         print_line(Json()
                        .text("id", delivery.id)
                        .number("generation", delivery.generation)
                        .time("due", delivery.due_us)
                        .time("delivered", delivery.fired_us)
-                       .number("attempt", delivery.attempt)
+                       .number("attempt", attempt)
                        .payload(delivery.payload, delivery.payload_size)
                        .str());
         return;
@@ -60,7 +62,7 @@ void print_delivery(const lawn_durable_delivery_t &delivery, bool is_json)
     print_line(std::string(delivery.id) + " " +
                std::to_string(delivery.generation) + " " +
                time_text(delivery.due_us) + " " + time_text(delivery.fired_us) +
-               " " + std::to_string(delivery.attempt) + " " +
+               " " + std::to_string(attempt) + " " +
                payload_text(delivery.payload, delivery.payload_size));
 }
 

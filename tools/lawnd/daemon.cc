@@ -47,6 +47,12 @@ std::string_view target_of(const lawn_durable_delivery_t *delivery)
     return delivery->target ? delivery->target : "";
 }
 
+// A lease that nobody answered in was an attempt.
+unsigned attempt_of(const lawn_durable_delivery_t &delivery)
+{
+    return delivery.attempt + delivery.deliveries - 1;
+}
+
 bool begins_with(std::string_view text, std::string_view prefix)
 {
     return text.substr(0, prefix.size()) == prefix;
@@ -291,7 +297,7 @@ void Daemon::post(const lawn_durable_delivery_t *delivery)
     post.url = target_of(delivery);
     post.id = delivery->id;
     post.generation = delivery->generation;
-    post.attempt = delivery->attempt;
+    post.attempt = attempt_of(*delivery);
     post.due_us = delivery->due_us;
     post.payload = {static_cast<const char *>(delivery->payload),
                     delivery->payload_size};
@@ -331,7 +337,7 @@ void Daemon::publish(const lawn_durable_delivery_t *delivery)
          std::to_string(delivery->generation), "due",
          std::to_string(delivery->due_us), "fired",
          std::to_string(delivery->fired_us), "attempt",
-         std::to_string(delivery->attempt), "payload",
+         std::to_string(attempt_of(*delivery)), "payload",
          std::string(static_cast<const char *>(delivery->payload),
                      delivery->payload_size)},
         [this, delivery](const lawn::durable::Answer &got) {
