@@ -185,6 +185,25 @@ const redisReply *letters_of(const redisReply *reply)
     return reply && reply->type == REDIS_REPLY_ARRAY ? reply : nullptr;
 }
 
+// Calls visit(entry) for each letter of a page that is ours, and returns false
+// as soon as `visit` does. `beyond_p` becomes the end of a range that excludes
+// what was read.
+template <class Visit>
+bool each_letter(const redisReply *letters, std::string *beyond_p, Visit visit)
+{
+    for (size_t i = 0; i < letters->elements; ++i) {
+        Entry entry;
+        const bool is_ours = decode_entry(letters->element[i], &entry);
+        if (!entry.entry.empty()) {
+            *beyond_p = "(" + std::string(entry.entry);
+        }
+        if (is_ours && !visit(entry)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 class ListDead : public PlainRequest
 {
 public:
@@ -211,20 +230,13 @@ private:
             fail_corrupt();
             return;
         }
-        for (size_t i = 0; i < letters->elements; ++i) {
-            Entry entry;
-            const bool is_ours = decode_entry(letters->element[i], &entry);
-            if (!entry.entry.empty()) {
-                from_ = "(" + std::string(entry.entry);
-            }
-            if (!is_ours) {
-                continue;
-            }
+        const auto tell_each = [this](const Entry &entry) {
             tell(entry);
-            if (++result_.count == limit_) {
-                finish();
-                return;
-            }
+            return ++result_.count != limit_;
+        };
+        if (!each_letter(letters, &from_, tell_each)) {
+            finish();
+            return;
         }
         if (letters->elements < page) {
             from_ = "-";
@@ -288,16 +300,14 @@ private:
             fail_corrupt();
             return;
         }
-        for (size_t i = 0; i < letters->elements; ++i) {
-            Entry entry;
-            const bool is_ours = decode_entry(letters->element[i], &entry);
-            if (!entry.entry.empty()) {
-                before_ = "(" + std::string(entry.entry);
-            }
-            if (is_ours && entry.id == id_) {
-                replay(std::string(entry.entry));
-                return;
-            }
+        std::string found;
+        const auto is_another = [this, &found](const Entry &entry) {
+            found = entry.id == id_ ? entry.entry : std::string_view();
+            return found.empty();
+        };
+        if (!each_letter(letters, &before_, is_another)) {
+            replay(std::move(found));
+            return;
         }
         if (letters->elements < page) {
             fail(LAWN_ERR_NO_ELEM, "there is no dead letter of this timer");

@@ -4,6 +4,8 @@
 
 #include "durable/url.h"
 
+#include "durable/codec.h"
+
 #include <lawn/durable.h>
 
 #include <charconv>
@@ -18,7 +20,6 @@ namespace
 constexpr unsigned default_port = 6379;
 constexpr unsigned default_sentinel_port = 26379;
 constexpr size_t max_name_space = 64;
-constexpr size_t max_target = 2048;
 constexpr size_t max_path = 107; // of a unix socket, in Linux
 constexpr int max_replicas = 100;
 
@@ -360,10 +361,7 @@ bool check_name_space(std::string_view text, std::string *error_p)
 
 bool check_id(std::string_view text, std::string *error_p)
 {
-    bool is_good = !text.empty() && text.size() <= LAWN_DURABLE_MAX_ID;
-    for (const char c : text) {
-        is_good = is_good && static_cast<unsigned char>(c) > ' ' && c != 0x7f;
-    }
+    const bool is_good = id_is_valid(text);
     if (!is_good) {
         *error_p = quote(text) + " is not 1 to 255 bytes without spaces and "
                                  "control characters";
