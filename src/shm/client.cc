@@ -50,22 +50,21 @@ lawn_status_t map(const char *path, Memory *memory)
         return errno == ENOENT ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
     struct stat about = {};
-    lawn_status_t status = LAWN_OK;
-    if (fstat(fd, &about) != 0) {
+    lawn_status_t status = find_lock(fd);
+    if (status == LAWN_OK && fstat(fd, &about) != 0) {
         status = LAWN_ERR_IO;
-    } else if (!is_locked(fd) ||
+    } else if (status == LAWN_OK &&
                static_cast<size_t>(about.st_size) < sizeof(Header)) {
-        status = LAWN_ERR_NO_ELEM; // or the owner still makes it
-    } else {
+        status = LAWN_ERR_NO_ELEM; // the owner still makes it
+    }
+    if (status == LAWN_OK) {
         memory->size = static_cast<size_t>(about.st_size);
         void *const at = mmap(nullptr, memory->size, PROT_READ | PROT_WRITE,
                               MAP_SHARED, fd, 0);
         memory->header = static_cast<Header *>(at);
         status = at != MAP_FAILED ? LAWN_OK : LAWN_ERR_IO;
     }
-    const int error = errno;
-    close(fd);
-    errno = error;
+    close_fd(fd);
     return status;
 }
 

@@ -22,18 +22,24 @@ uint32_t shm::clock_of(lawn_clock_fn_t clock)
 
 // The lock belongs to the open file. It ends when the process and its children,
 // which inherit the file, have ended.
-bool shm::lock_file(int fd)
+lawn_status_t shm::lock_file(int fd)
 {
     struct flock lock = {};
     lock.l_type = F_WRLCK;
-    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+        return LAWN_OK;
+    }
+    return errno == EAGAIN || errno == EACCES ? LAWN_ERR_BUSY : LAWN_ERR_IO;
 }
 
-bool shm::is_locked(int fd)
+lawn_status_t shm::find_lock(int fd)
 {
     struct flock lock = {};
     lock.l_type = F_WRLCK;
-    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0) {
+        return LAWN_ERR_IO;
+    }
+    return lock.l_type != F_UNLCK ? LAWN_OK : LAWN_ERR_NO_ELEM;
 }
 
 // Reads field 22 of /proc/PID/stat. The second field, a name in parentheses,
@@ -69,9 +75,11 @@ bool shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
 
 void shm::close_fd(int fd)
 {
+    const int error = errno;
     if (fd >= 0) {
         close(fd);
     }
+    errno = error;
 }
 
 int shm::open_fifo(const char *name)

@@ -135,12 +135,14 @@ inline uint32_t take(uint32_t &list)
 constexpr uint32_t own_clock = UINT32_MAX;
 uint32_t clock_of(lawn_clock_fn_t clock);
 
-// The owner locks its file for as long as it lives.
-bool lock_file(int fd);
-bool is_locked(int fd);
+// The owner locks its file for as long as it lives. lock_file() returns BUSY if
+// another process has the lock, and find_lock() NO_ELEM if none has it. Both
+// return IO with errno if the file cannot be locked at all.
+lawn_status_t lock_file(int fd);
+lawn_status_t find_lock(int fd);
 
-// Returns when the process was started, in the kernel's units, or 0 if there is
-// no such process.
+// Returns when the process was started, in the kernel's units, or 0 if /proc
+// does not tell.
 uint64_t birth_of(pid_t pid);
 
 constexpr size_t longest_name = 4096;
@@ -149,7 +151,7 @@ constexpr size_t longest_name = 4096;
 // client. Returns false if the name is too long.
 bool name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
 
-// Ignores -1.
+// Ignores -1, and leaves errno alone.
 void close_fd(int fd);
 
 // Opens a FIFO for reading and writing, so that no end is ever missing. Returns

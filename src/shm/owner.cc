@@ -150,6 +150,19 @@ unsigned poll(void *arg)
     return work + drain(shm, shm->engine->budget);
 }
 
+unsigned pass(void *, lawn_time_t, unsigned)
+{
+    return 0;
+}
+
+// A client that could not be watched, because there are too many open files for
+// example, is tried again soon.
+lawn_time_t next_look(void *arg)
+{
+    const lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
+    return shm->is_incomplete ? shm->look_at : LAWN_TIME_INFINITY;
+}
+
 bool sleep(void *arg, lawn_time_t until)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
@@ -167,7 +180,7 @@ bool sleep(void *arg, lawn_time_t until)
 // ---- Files.
 
 // Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
-// with errno.
+// with errno: if the file cannot be locked or looked at, it is left, empty.
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
 {
     for (;;) {
@@ -175,18 +188,23 @@ lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
         if (fd < 0) {
             return LAWN_ERR_IO;
         }
-        if (!lock_file(fd)) {
-            close(fd);
-            return LAWN_ERR_BUSY;
-        }
         struct stat locked = {};
         struct stat there = {};
-        if (fstat(fd, &locked) == 0 && stat(path, &there) == 0 &&
-            locked.st_ino == there.st_ino) {
+        lawn_status_t status = lock_file(fd);
+        if (status == LAWN_OK &&
+            (fstat(fd, &locked) != 0 ||
+             (stat(path, &there) != 0 && errno != ENOENT))) {
+            status = LAWN_ERR_IO;
+        }
+        if (status != LAWN_OK) {
+            close_fd(fd);
+            return status;
+        }
+        if (locked.st_ino == there.st_ino) {
             *fd_p = fd;
             return LAWN_OK;
         }
-        close(fd); // the file was replaced meanwhile
+        close_fd(fd); // the file was removed or replaced meanwhile
     }
 }
 
@@ -246,8 +264,8 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (shm->file < 0) {
         return LAWN_ERR_IO;
     }
-    lawn_status_t status =
-        lock_file(shm->file) ? map_file(shm, params) : LAWN_ERR_IO;
+    lawn_status_t status = lock_file(shm->file);
+    status = status == LAWN_OK ? map_file(shm, params) : status;
     if (status == LAWN_OK && rename(name, shm->path) != 0) {
         status = LAWN_ERR_IO;
     }
@@ -264,8 +282,17 @@ lawn_status_t make_bell(lawn_shm_t *shm)
     unlink(name);
     epoll_event event = {};
     event.events = EPOLLIN;
-    if (mkfifo(name, 0600) != 0 || (shm->bell = open_fifo(name)) < 0 ||
-        (shm->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+    if (mkfifo(name, 0600) != 0) {
+        return LAWN_ERR_IO;
+    }
+    shm->bell = open_fifo(name);
+    if (shm->bell < 0) {
+        const int error = errno;
+        unlink(name);
+        errno = error;
+        return LAWN_ERR_IO;
+    }
+    if ((shm->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
         epoll_ctl(shm->epoll, EPOLL_CTL_ADD, shm->bell, &event) != 0) {
         return LAWN_ERR_IO;
     }
@@ -299,7 +326,7 @@ lawn_status_t board(lawn_shm_t *shm)
     const lawn_status_t status =
         lawn_engine_add(engine, poll, shm, shm->epoll, &shm->source);
     if (status == LAWN_OK) {
-        shm->passenger = {nullptr, nullptr, sleep, shm, nullptr};
+        shm->passenger = {pass, next_look, sleep, shm, nullptr};
         add_passenger(engine, &shm->passenger);
     }
     return status;

@@ -37,6 +37,7 @@ struct lawn_shm {
     uint32_t joined;     // `joined` of the header at the latest look
     lawn_time_t look_at; // when to look for clients again
     bool has_slept;      // since the latest look
+    bool is_incomplete;  // a client lacks a descriptor
     uint64_t deaths;
     lawn_shm_expired_fn_t expired;
     void *arg;

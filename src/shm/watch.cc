@@ -60,45 +60,58 @@ void sweep(lawn_shm_t *shm, uint32_t client)
     Atomics::store(&place.pid, 0);
 }
 
-// Opens a pidfd and adds it to epoll. Returns false if the process is gone.
-bool watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
+// Opens a pidfd and adds it to epoll. Returns NO_ELEM if the process is gone,
+// or IO with nothing done.
+lawn_status_t watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
 {
-    Watch &watch = watch_of(shm, client);
-    watch.pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (watch.pidfd < 0) {
-        return errno != ESRCH;
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (fd < 0) {
+        return errno == ESRCH ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
     // The pid may belong to another process by now. If `birth` is 0, the client
-    // is still joining: it has stored its pid, but not yet its birth.
+    // is still joining: it has stored its pid, but not yet its birth. If /proc
+    // does not tell, the client is taken for alive.
     const uint64_t birth = Atomics::load(&shm->memory.client(client).birth);
-    if (birth != 0 && birth != birth_of(pid)) {
-        return false;
+    const uint64_t found = birth_of(pid);
+    lawn_status_t status = LAWN_OK;
+    if (birth != 0 && found != 0 && birth != found) {
+        status = LAWN_ERR_NO_ELEM;
+    } else {
+        epoll_event event = {};
+        event.events = EPOLLIN;
+        event.data.u32 = client;
+        status = epoll_ctl(shm->epoll, EPOLL_CTL_ADD, fd, &event) == 0
+                     ? LAWN_OK
+                     : LAWN_ERR_IO;
     }
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    event.data.u32 = client;
-    epoll_ctl(shm->epoll, EPOLL_CTL_ADD, watch.pidfd, &event);
-    return true;
+    if (status != LAWN_OK) {
+        close_fd(fd);
+        return status;
+    }
+    watch_of(shm, client).pidfd = fd;
+    return LAWN_OK;
 }
 
 // Looks at one client: it may be new, may not have finished joining at the last
-// look, or may be closed.
-void welcome(lawn_shm_t *shm, uint32_t client)
+// look, or may be closed. Returns false if it must be looked at again, because
+// it lacks a descriptor.
+bool welcome(lawn_shm_t *shm, uint32_t client)
 {
     const Client &place = shm->memory.client(client);
     const pid_t pid = Atomics::load(&place.pid);
     Watch &watch = watch_of(shm, client);
     if (pid == 0) {
-        return;
+        return true;
     }
     if (Atomics::load(&place.is_closed) != 0) {
         sweep(shm, client);
-        return;
+        return true;
     }
-    if (watch.pidfd < 0 && !watch_process(shm, client, pid)) {
+    if (watch.pidfd < 0 &&
+        watch_process(shm, client, pid) == LAWN_ERR_NO_ELEM) {
         ++shm->deaths;
         sweep(shm, client);
-        return;
+        return true;
     }
     char name[longest_name];
     if (watch.fifo < 0 &&
@@ -106,6 +119,7 @@ void welcome(lawn_shm_t *shm, uint32_t client)
         watch.fifo = open_fifo(name);
         wake_client(shm, client); // it may have slept without
     }
+    return watch.pidfd >= 0 && watch.fifo >= 0;
 }
 
 } // namespace
@@ -126,10 +140,11 @@ unsigned shm::look(lawn_shm_t *shm)
         }
     }
     const uint32_t joined = Atomics::load(&shm->memory.header->joined);
-    if (joined != shm->joined) {
+    if (joined != shm->joined || shm->is_incomplete) {
         shm->joined = joined;
+        shm->is_incomplete = false;
         for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
-            welcome(shm, i);
+            shm->is_incomplete |= !welcome(shm, i);
         }
     }
     return count > 0 ? static_cast<unsigned>(count) : 0;
