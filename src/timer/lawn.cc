@@ -115,6 +115,8 @@ void file_due(Lawn *lawn, lawn_timer_t *timer)
     set_wake(lawn, earlier_of(lawn->wake, timer->deadline));
 }
 
+#ifndef NDEBUG // for assertions
+
 bool is_sound(const lawn_timer_t *timer)
 {
     const lawn_time_t deadline = timer->deadline;
@@ -148,6 +150,8 @@ bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
     }
     return true;
 }
+
+#endif
 
 bool is_busy(const lawn_t *lawn)
 {

@@ -84,6 +84,7 @@ inline const Lawn *impl_of(const lawn_t *lawn)
     return static_cast<const Lawn *>(lawn);
 }
 
+#ifndef NDEBUG
 // For assertions about a timer in a list: returns whether its neighbours point
 // back to it. They do not if the timer was initialised, freed or overwritten
 // while it ran.
@@ -96,6 +97,7 @@ inline bool is_in_place(const lawn_link_t *link)
     return is_link(link->next) && is_link(link->prev) &&
            link->next->prev == link && link->prev->next == link;
 }
+#endif
 
 // The link is a timer's first member.
 inline lawn_timer_t *timer_of(lawn_link_t *link)
@@ -235,8 +237,10 @@ void enter(Lawn *lawn);
 // does not store its lawn, so both functions only take a short look. is_sound()
 // returns false if the timer cannot be one. may_hold() returns false if the
 // timer is damaged or belongs to another lawn.
+#ifndef NDEBUG
 bool is_sound(const lawn_timer_t *timer);
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer);
+#endif
 
 inline void assert_own([[maybe_unused]] const Lawn *lawn,
                        [[maybe_unused]] const lawn_timer_t *timer)
