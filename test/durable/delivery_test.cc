@@ -5,7 +5,12 @@
 #include "delivery.h"
 #include "http_target.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <map>
@@ -362,6 +367,49 @@ TEST_F(HttpDelivery, SlowTargetHoldsUpNobody)
     slow.release();
     run_until_finished(101);
     EXPECT_EQ(outcomes_["slow79"].verdict, Verdict::done);
+}
+
+// A socket that takes connections from the kernel's queue never answers, and
+// each address of the loopback network is another target.
+TEST_F(HttpDelivery, ManyTargetsThatHangHoldUpNobody)
+{
+    DeliveryLimits limits = patient();
+    limits.posts = 200;
+    limits.queued = 100;
+    make(limits);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    socklen_t length = sizeof(address);
+    auto *const generic = reinterpret_cast<sockaddr *>(&address);
+    const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(bind(silent, generic, length), 0);
+    ASSERT_EQ(listen(silent, 1000), 0);
+    ASSERT_EQ(getsockname(silent, generic, &length), 0);
+    const std::string port = std::to_string(ntohs(address.sin_port));
+    for (unsigned target = 1; target <= 20; ++target) {
+        for (unsigned i = 0; i < 100; ++i) {
+            const std::string host = "127.0.1." + std::to_string(target);
+            submit("http://" + host + ":" + port + "/",
+                   host + "/" + std::to_string(i));
+        }
+    }
+    EXPECT_LT(delivery_->posting(), 200U);
+    EXPECT_LT(delivery_->waiting(), 100U);
+    EXPECT_EQ(delivery_->targets(), 20U);
+    HttpTarget quick(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    for (unsigned i = 0; i < 10; ++i) {
+        const std::string id = "quick" + std::to_string(i);
+        submit(quick.url(), id);
+        run_until([&] { return outcomes_.count(id) != 0; });
+        EXPECT_EQ(outcomes_[id].verdict, Verdict::done);
+    }
+    for (const auto &[id, outcome] : outcomes_) {
+        EXPECT_EQ(outcome.verdict,
+                  id.find("quick") == 0 ? Verdict::done : Verdict::defer);
+    }
+    delivery_.reset();
+    close(silent);
 }
 
 TEST_F(HttpDelivery, WhatWaitsTooLongIsDeferred)

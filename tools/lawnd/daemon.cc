@@ -29,7 +29,10 @@ namespace
 {
 
 constexpr const char *group = "lawnd";
-constexpr unsigned max_in_flight = 1024;
+// More than targets can hold, so that there is always room for those that are
+// quick, and for answers that are on their way to the store.
+constexpr unsigned max_in_flight = 2048;
+static_assert(max_in_flight > DeliveryLimits().posts + DeliveryLimits().queued);
 // Longer than a post may wait for its turn, and then take.
 constexpr uint64_t lease_us = 60000000;
 constexpr uint64_t scrape_timeout_us = 2000000;

@@ -75,6 +75,13 @@ std::string printable(std::string_view text)
     return line;
 }
 
+// Whether a target that has `own` may have one more, when all targets together
+// have `all`.
+bool has_room(size_t own, size_t most_own, size_t all, size_t most)
+{
+    return all < most && own < most_own && own <= (most - all) / 4;
+}
+
 long msec_of(uint64_t usec)
 {
     return static_cast<long>(usec / 1000);
@@ -146,6 +153,20 @@ Delivery::~Delivery()
     close(epoll_fd_);
 }
 
+bool Delivery::may_post(const Target &target) const
+{
+    return has_room(target.posts, limits_.posts_per_target, active_.size(),
+                    limits_.posts);
+}
+
+// Only behind a post of its own, whose end begins the next.
+bool Delivery::may_wait(const Target &target) const
+{
+    return target.posts > 0 &&
+           has_room(target.queue.size(), limits_.queue_per_target, waiting_,
+                    limits_.queued);
+}
+
 void Delivery::submit(Post post)
 {
     const std::string name = target_of(post.url);
@@ -164,9 +185,9 @@ void Delivery::submit(Post post)
     Target *const target = slot.get();
     if (is_draining_) {
         answer_later(std::move(post.finished), deferred("the daemon ends"));
-    } else if (target->posts < limits_.posts_per_target) {
+    } else if (may_post(*target)) {
         begin(std::move(post), target);
-    } else if (target->queue.size() < limits_.queue_per_target) {
+    } else if (may_wait(*target)) {
         target->queue.push_back({std::move(post), lawn_get_time()});
         ++waiting_;
         if (!sweep_.is_active()) {
@@ -275,7 +296,7 @@ void Delivery::end(CURL *easy, CURLcode code)
     answer_later(std::move(active->post.finished), judge(*active, code));
     Target *const target = active->target;
     --target->posts;
-    if (!target->queue.empty()) {
+    while (!target->queue.empty() && may_post(*target)) {
         Post post = std::move(target->queue.front().post);
         target->queue.pop_front();
         --waiting_;

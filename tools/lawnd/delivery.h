@@ -2,8 +2,10 @@
 //
 // Delivery by HTTP: posts payloads to targets with libcurl, on the loop of the
 // daemon. A target is a scheme, a host and a port. Each has a limit of posts at
-// the same time and a short queue. What finds the queue full, or waits in it
-// for too long, is deferred, so a slow target holds up nobody else.
+// the same time and a short queue. All targets together have a limit of each,
+// too, and one may have a quarter of what is left of it at most: those that
+// hang leave room for the others. What finds no room, or waits for too long, is
+// deferred. So a slow target holds up nobody else.
 //
 // The answer of the target decides what becomes of the timer:
 //   2xx                       done
@@ -62,6 +64,8 @@ struct Post {
 struct DeliveryLimits {
     unsigned posts_per_target = 16;
     unsigned queue_per_target = 64;
+    unsigned posts = 1024; // of all targets
+    unsigned queued = 512;
     uint64_t connect_timeout_us = 5000000;
     uint64_t timeout_us = 30000000; // of a post, connecting included
     uint64_t queue_timeout_us = 10000000;
@@ -110,6 +114,8 @@ private:
     {
     }
 
+    bool may_post(const Target &target) const;
+    bool may_wait(const Target &target) const;
     void begin(Post post, Target *target);
     void end(CURL *easy, CURLcode code);
     Outcome judge(Active &active, CURLcode code) const;
