@@ -298,6 +298,23 @@ TEST_F(HttpDelivery, TargetThatCannotBeReachedIsTriedAgain)
     EXPECT_EQ(outcome.error.find("no answer: "), 0U) << outcome.error;
 }
 
+TEST_F(HttpDelivery, WithoutDescriptorsNoAttemptIsMade)
+{
+    HttpTarget target(
+        [](const HttpRequest &) { return HttpTarget::status(200); });
+    rlimit before;
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none = {0, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const Outcome connecting = outcome_of(target.url());
+    const Outcome looking_up =
+        outcome_of(std::string("http://nobody.invalid/"));
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(connecting.verdict, Verdict::defer) << connecting.error;
+    EXPECT_EQ(looking_up.verdict, Verdict::defer) << looking_up.error;
+    EXPECT_EQ(outcome_of(target.url()).verdict, Verdict::done);
+}
+
 TEST_F(HttpDelivery, TargetThatDoesNotAnswerIsTriedAgain)
 {
     DeliveryLimits limits = patient();

@@ -10,6 +10,7 @@
 #include <curl/curl.h>
 #include <gtest/gtest.h>
 #include <lawn/durable.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -242,6 +243,19 @@ TEST_F(Lawnd, HelpAndVersion)
     EXPECT_EQ(status, 0);
     EXPECT_EQ(run({"--version"}, &status), "lawnd " LAWN_VERSION_STRING "\n");
     EXPECT_EQ(status, 0);
+}
+
+TEST_F(Lawnd, TakesAsManyDescriptorsAsItMayHave)
+{
+    rlimit before;
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few = {64, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    start();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit raised;
+    ASSERT_EQ(prlimit(lawnd_.pid(), RLIMIT_NOFILE, nullptr, &raised), 0);
+    EXPECT_EQ(raised.rlim_cur, std::min<rlim_t>(before.rlim_max, 4096));
 }
 
 TEST_F(Lawnd, StoreThatCannotBeReachedIsOneLine)

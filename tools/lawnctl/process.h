@@ -37,6 +37,11 @@ public:
     bool is_running();
     // What it has returned; none while it runs or if a signal ended it.
     std::optional<int> status() const;
+    // Of the process that runs; -1 if none does.
+    pid_t pid() const
+    {
+        return pid_;
+    }
 
 private:
     void end(int wait_status);

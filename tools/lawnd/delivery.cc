@@ -11,9 +11,11 @@
 #include <lawn/time.h>
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 
 namespace lawnd
@@ -75,6 +77,22 @@ std::string printable(std::string_view text)
     return line;
 }
 
+bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+           error == ENOMEM;
+}
+
+// Whoever looks up a name needs one, and does not tell that there is none.
+bool lacks_descriptors()
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0 && is_shortage(errno);
+}
+
 // Whether a target that has `own` may have one more, when all targets together
 // have `all`.
 bool has_room(size_t own, size_t most_own, size_t all, size_t most)
@@ -118,6 +136,7 @@ struct Delivery::Active {
     size_t header_room = 0;
     size_t body_room = 0;
     char error[CURL_ERROR_SIZE] = "";
+    bool lacks_sockets = false;
 };
 
 Delivery::Delivery(Loop &loop, const DeliveryLimits &limits)
@@ -232,6 +251,8 @@ void Delivery::begin(Post post, Target *target)
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                      msec_of(limits_.connect_timeout_us));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, msec_of(limits_.timeout_us));
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, active.get());
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_answer);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &active->header_room);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
@@ -257,8 +278,27 @@ size_t Delivery::on_answer(char * /*data*/, size_t size, size_t count,
     return bytes;
 }
 
-Outcome Delivery::judge(Active &active, CURLcode code) const
+curl_socket_t Delivery::on_open_socket(void *active, curlsocktype /*purpose*/,
+                                       curl_sockaddr *address)
 {
+    const int fd = socket(address->family,
+                          address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                          address->protocol);
+    if (fd < 0 && is_shortage(errno)) {
+        static_cast<Active *>(active)->lacks_sockets = true;
+    }
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+Outcome Delivery::judge(Active &active, CURLcode code)
+{
+    const bool is_unsent = code == CURLE_COULDNT_CONNECT ||
+                           code == CURLE_COULDNT_RESOLVE_HOST ||
+                           code == CURLE_COULDNT_RESOLVE_PROXY;
+    if (code == CURLE_OUT_OF_MEMORY ||
+        (is_unsent && (active.lacks_sockets || lacks_descriptors()))) {
+        return deferred("the daemon has no descriptor or no memory left");
+    }
     long status = 0;
     curl_easy_getinfo(active.easy, CURLINFO_RESPONSE_CODE, &status);
     // The status counts also where the rest was cut off: nobody reads it.

@@ -14,6 +14,7 @@
 //   other 4xx                 fail: the target has refused the payload
 //   3xx                       again: redirects are not followed
 //   no answer, a broken one   again
+//   no descriptor or memory   deferred: it is not the target's fault
 //   no URL of http or https   fail
 
 #ifndef LAWN_TOOLS_LAWND_DELIVERY_H
@@ -118,7 +119,7 @@ private:
     bool may_wait(const Target &target) const;
     void begin(Post post, Target *target);
     void end(CURL *easy, CURLcode code);
-    Outcome judge(Active &active, CURLcode code) const;
+    Outcome judge(Active &active, CURLcode code);
     void answer_later(Finished finished, Outcome outcome);
     void answer_all();
     Outcome deferred(const char *why);
@@ -131,6 +132,8 @@ private:
                          void *socket);
     static int on_timer(CURLM *multi, long msec, void *self);
     static size_t on_answer(char *data, size_t size, size_t count, void *room);
+    static curl_socket_t on_open_socket(void *active, curlsocktype purpose,
+                                        curl_sockaddr *address);
 
     lawn::durable::Loop &loop_;
     DeliveryLimits limits_;

@@ -8,10 +8,29 @@
 
 #include <curl/curl.h>
 #include <lawn/base.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
+
+namespace
+{
+
+// Each post has a connection, and some are kept for the next. The limit that
+// shells give is for programs that use select().
+void raise_descriptors()
+{
+    constexpr rlim_t wanted = 4096;
+    rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        limit.rlim_cur = std::min(limit.rlim_max, wanted);
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+} // namespace
 
 int main(int argc, char **argv)
 {
@@ -27,6 +46,7 @@ int main(int argc, char **argv)
               stdout);
         return 0;
     }
+    raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         fputs("lawnd: libcurl cannot be used\n", stderr);
         return 1;
