@@ -22,8 +22,7 @@ constexpr uint64_t join_pause_us = 200000;
 constexpr size_t most_taken = 100;
 constexpr size_t most_pending = 10000; // looked at in one answer
 constexpr size_t most_of_error = 1024;
-// So long has an entry waited that is given back: longer than any lease.
-constexpr const char *idle_ms = "1000000000";
+constexpr size_t most_released = 1000; // by one call
 // Where the timer says nothing.
 constexpr uint64_t backoff_min_us = 1000000;
 constexpr uint64_t backoff_max_us = 600000000;
@@ -46,6 +45,24 @@ std::vector<std::string> names_of(const Answer &answer)
         }
     }
     return names;
+}
+
+// Has the store give entries of the consumer to others.
+void release(Link *link, const ConsumerConfig &config, unsigned shard,
+             const std::vector<std::string> &names)
+{
+    for (size_t i = 0; i < names.size(); i += most_released) {
+        const size_t count = std::min(names.size() - i, most_released);
+        const auto first = names.begin() + static_cast<ptrdiff_t>(i);
+        Call call;
+        call.function = "lawn_release";
+        call.keys = {config.stream};
+        call.args = {config.group, config.name};
+        call.args.insert(call.args.end(), first,
+                         first + static_cast<ptrdiff_t>(count));
+        call.shard = shard;
+        link->call(std::move(call), [](const Answer &) {});
+    }
 }
 
 } // namespace
@@ -389,18 +406,13 @@ void ConsumerCore::give_back()
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
         const auto on_pending = [&link = link_, config = config_, shard,
                                  held = held_](const Answer &answer) {
-            Args claim = {"XCLAIM", link.key(shard, config.stream),
-                          config.group, config.name, "0"};
-            const size_t head = claim.size();
-            for (const std::string &name : names_of(answer)) {
+            std::vector<std::string> names;
+            for (std::string &name : names_of(answer)) {
                 if (held.count({shard, name}) == 0) {
-                    claim.push_back(name);
+                    names.push_back(std::move(name));
                 }
             }
-            if (claim.size() > head) {
-                claim.insert(claim.end(), {"IDLE", idle_ms, "JUSTID"});
-                link.command(shard, claim, [](const Answer &) {});
-            }
+            release(&link, config, shard, names);
         };
         link_.command(shard, pending_command(shard), on_pending);
     }

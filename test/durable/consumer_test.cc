@@ -315,6 +315,9 @@ TEST_F(DurableConsumer, AStoppedOneGivesBackWhatItHasNotGiven)
     consume.lease_us = 600000000; // nothing runs out in this test
     next.open(consume);
     run_until([&] { return next.answered == 35; });
+    for (const Delivered &d : next.taken) {
+        EXPECT_EQ(d.deliveries, 1U) << d.id; // the others were not delivered
+    }
 }
 
 TEST_F(DurableConsumer, MayBeClosedWithinItsCallback)

@@ -275,6 +275,24 @@ TEST_F(DurableAnswer, ALeaseIsExtendedByItsOwner)
     EXPECT_EQ(take(0).at(0).deliveries, 3U);
 }
 
+TEST_F(DurableAnswer, WhatItsOwnerReleasesWasNotDelivered)
+{
+    const Delivery d = deliver("a", attempts(2));
+    const auto release = [&](const char *name) {
+        return call("lawn_release", "out", {group, name, d.entry, "9-9"})
+            .integer;
+    };
+    EXPECT_EQ(release("stranger"), 0);
+    EXPECT_TRUE(take(hour).empty());
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(release(i == 0 ? consumer : "other"), 1);
+        EXPECT_EQ(take(hour).at(0).deliveries, 1U);
+    }
+    EXPECT_EQ(take(0).at(0).deliveries, 2U);
+    EXPECT_TRUE(take(hour).empty());
+    EXPECT_EQ(state("a"), delivered);
+}
+
 TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
 {
     Options options;

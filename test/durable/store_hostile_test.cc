@@ -52,14 +52,23 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         const char *keys;
         size_t args;
     } functions[] = {
-        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 4},
-        {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
-        {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
-        {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
-        {"lawn_take", answer_keys, 4}, {"lawn_extend", "out", 3},
-        {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
-        {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
-        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 1},
+        {"lawn_open", "config", 5},
+        {"lawn_prepare", "meta", 4},
+        {"lawn_start", ops, 3},
+        {"lawn_stop", ops, 1},
+        {"lawn_update", ops, 3},
+        {"lawn_get", ops, 1},
+        {"lawn_fire", fire_keys, 3},
+        {"lawn_answer", answer_keys, 5},
+        {"lawn_take", answer_keys, 4},
+        {"lawn_extend", "out", 3},
+        {"lawn_release", "out", 3},
+        {"lawn_join", "meta out", 1},
+        {"lawn_cron", "body cron", 1},
+        {"lawn_beat", "pumps", 3},
+        {"lawn_drain", "meta", 1},
+        {"lawn_list", ops, 3},
+        {"lawn_replay", "due body meta dead", 1},
     };
     for (const auto &f : functions) {
         refused(f.function, "", Words(f.args, "1"));

@@ -76,6 +76,8 @@
 --     lease_us, count (1..500)
 --     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
 --     this consumer's. Those that have no attempt left become dead letters.
+-- lawn_release, STREAM: group, consumer, entry, .. -> how many of them it had;
+--     they go to others at once, as if they had not been delivered to it
 -- lawn_extend, STREAM: group, consumer, entry, .. -> those still its own
 -- lawn_join, meta STREAM: group [, first]
 --     -> first group of the stream. On shard 0 without `first`; its reply is

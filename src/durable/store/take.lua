@@ -63,6 +63,28 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
     return taken
 end)
 
+local LONG_IDLE = 1000000000 -- milliseconds; longer than any lease
+
+-- The number of deliveries is that before the one which nobody has seen.
+register('lawn_release', 1, 3, 2 + MAX_BATCH, {'allow-oom'},
+    function(keys, args)
+        local stream, group, consumer = keys[1], args[1], args[2]
+        local released = 0
+        for i = 3, #args do
+            local entry = args[i]
+            local p = try('XPENDING', stream, group, entry, entry, 1, consumer)
+            if p.err then
+                return p
+            end
+            if #p == 1 and p[1][1] == entry then
+                call('XCLAIM', stream, group, consumer, 0, entry,
+                    'IDLE', LONG_IDLE, 'RETRYCOUNT', p[1][4] - 1, 'JUSTID')
+                released = released + 1
+            end
+        end
+        return released
+    end)
+
 register('lawn_extend', 1, 3, 2 + MAX_BATCH, {'allow-oom'}, function(keys, args)
     local stream, group, consumer = keys[1], args[1], args[2]
     local own = {}
