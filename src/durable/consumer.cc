@@ -243,11 +243,7 @@ void ConsumerCore::add(unsigned shard, const redisReply *reply,
         return; // it is here already, and this consumer's lease begins anew
     }
     if (!is_ours) {
-        // Nobody can deal with it.
-        link_.command(shard,
-                      {"XACK", link_.key(shard, config_.stream), config_.group,
-                       name.second},
-                      [](const Answer &) {});
+        bury(name);
         return;
     }
     auto delivery = std::make_unique<Delivery>();
@@ -275,6 +271,18 @@ void ConsumerCore::add(unsigned shard, const redisReply *reply,
     view->payload_size = delivery->payload.size();
     held_.insert(name);
     backlog_.push_back(std::move(delivery));
+}
+
+// Nobody can read it, and so nobody could answer it.
+void ConsumerCore::bury(const Name &name)
+{
+    Call call;
+    call.function = "lawn_bury";
+    call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
+                 Key::ended0, Key::ended1, Key::dead};
+    call.args = {config_.group, name.second};
+    call.shard = name.first;
+    link_.call(std::move(call), [](const Answer &) {});
 }
 
 void ConsumerCore::give()

@@ -127,6 +127,7 @@ private:
     size_t room() const;
     // Puts an entry into the backlog; `deliveries` 0: the reply has it.
     void add(unsigned shard, const redisReply *reply, unsigned deliveries);
+    void bury(const Name &name);
     // Gives what was read, and reads on.
     void give();
     void give_one();

@@ -422,6 +422,14 @@ TEST_F(DurableConsumer, WhatIsNotAnEntryIsPassedOver)
     run_until([&] { return taker.count("b") == 1; });
     run_until([&] { return unacknowledged("lawn") == 0; });
     EXPECT_EQ(taker.taken.size(), 2U);
+    long long letters = 0;
+    for (int shard = 0; shard < 4; ++shard) {
+        const std::string keys = "{test:" + std::to_string(shard) + "}:";
+        letters += server->command({"XLEN", keys + "dead"}).integer;
+        EXPECT_EQ(server->command({"HGET", keys + "meta", "corrupt"}).string,
+                  "3");
+    }
+    EXPECT_EQ(letters, 12);
 }
 
 TEST_F(DurableConsumer, RefusesBadArguments)

@@ -454,6 +454,7 @@ TEST_F(DurableFire, ABodyThatIsGoneOrForeignStopsNobody)
     EXPECT_EQ(read().at(0).id, "c");
     EXPECT_EQ(stats()["corrupt"], 3);
     EXPECT_EQ(stats()["pending"], 0);
+    EXPECT_EQ(stats()["delivered"], 1); // nothing else is waited for
 }
 
 } // namespace

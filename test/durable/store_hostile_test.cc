@@ -52,23 +52,15 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         const char *keys;
         size_t args;
     } functions[] = {
-        {"lawn_open", "config", 5},
-        {"lawn_prepare", "meta", 4},
-        {"lawn_start", ops, 3},
-        {"lawn_stop", ops, 1},
-        {"lawn_update", ops, 3},
-        {"lawn_get", ops, 1},
-        {"lawn_fire", fire_keys, 3},
-        {"lawn_answer", answer_keys, 5},
-        {"lawn_take", answer_keys, 4},
-        {"lawn_extend", "out", 3},
-        {"lawn_release", "out", 3},
-        {"lawn_join", "meta out", 1},
-        {"lawn_cron", "body cron", 1},
-        {"lawn_beat", "pumps", 3},
-        {"lawn_drain", "meta", 1},
-        {"lawn_list", ops, 3},
-        {"lawn_replay", "due body meta dead", 1},
+        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 4},
+        {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
+        {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
+        {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
+        {"lawn_take", answer_keys, 4}, {"lawn_extend", "out", 3},
+        {"lawn_release", "out", 3},    {"lawn_bury", answer_keys, 2},
+        {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
+        {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
+        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 1},
     };
     for (const auto &f : functions) {
         refused(f.function, "", Words(f.args, "1"));
@@ -212,6 +204,60 @@ TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
     EXPECT_EQ(stats()["corrupt"], 1);
     EXPECT_EQ(stats()["dead_letters"], 1);
     EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 0);
+}
+
+// Such as one that only the consumers find to be no timer.
+TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
+{
+    join();
+    join("reader");
+    start("a", "+1000000000");
+    const std::string body(18, '\xff'); // its generation is no number
+    server.command({"HSET", key("body"), "a", body + '\0' + "x"});
+    server.command({"ZADD", key("due"), "1", "a"});
+    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(stats()["delivered"], 1);
+    const auto bury = [&](const char *name) {
+        const Reply read =
+            server.command({"XREADGROUP", "GROUP", name, consumer, "STREAMS",
+                            key("out"), ">"});
+        const std::string entry = read[0][1][0][0].string;
+        return call("lawn_bury", answer_keys, {name, entry, entry, "9-9"})
+            .integer;
+    };
+    EXPECT_EQ(bury("reader"), 1);
+    EXPECT_EQ(stats()["corrupt"], 0);
+    EXPECT_EQ(bury(group), 1);
+    const auto s = stats();
+    EXPECT_EQ(s.at("corrupt"), 1);
+    EXPECT_EQ(s.at("dead_letters"), 1);
+    EXPECT_EQ(s.at("delivered"), 0);
+    EXPECT_EQ(state("a"), 0);
+    for (const char *name : {group, "reader"}) {
+        EXPECT_EQ(server.command({"XPENDING", key("out"), name})[0].integer, 0);
+    }
+}
+
+// A foreign entry takes no timer with it that waits, or is another.
+TEST_F(DurableHostile, AnEntryThatIsBuriedTakesNoOtherTimerWithIt)
+{
+    join();
+    start("a", "+1000000000");
+    const std::string body = server.command({"HGET", key("body"), "a"}).string;
+    for (const std::string &text :
+         {body, std::string(18, '\xff') + '\0', std::string("short")}) {
+        server.command({"XADD", key("out"), "*", "i", "a", "b",
+                        std::string(8, '\xff') + text});
+    }
+    const Reply read = server.command(
+        {"XREADGROUP", "GROUP", group, consumer, "STREAMS", key("out"), ">"});
+    for (const Reply &entry : read[0][1].elements) {
+        EXPECT_EQ(
+            call("lawn_bury", answer_keys, {group, entry[0].string}).integer,
+            1);
+    }
+    EXPECT_EQ(stats()["corrupt"], 3);
+    EXPECT_EQ(state("a"), pending);
 }
 
 TEST_F(DurableHostile, AnEndThatCannotBeWrittenIsAllThatIsLost)

@@ -20,12 +20,17 @@ local function add_count(c, name)
     c.counts[name] = (c.counts[name] or 0) + 1
 end
 
-local function finish(c, id, body, state, name)
-    local n = #c.gone + 1
-    c.gone[n] = id
-    c.ends[2 * n - 1] = id
-    c.ends[2 * n] = end_record(state, body, c.now)
+-- Without a word of how it has ended.
+local function drop(c, id, body)
+    c.gone[#c.gone + 1] = id
     c.counts.bytes = c.counts.bytes - bytes_of(body)
+end
+
+local function finish(c, id, body, state, name)
+    local n = #c.ends
+    c.ends[n + 1] = id
+    c.ends[n + 2] = end_record(state, body, c.now)
+    drop(c, id, body)
     c.counts[name] = (c.counts[name] or 0) + 1
 end
 
@@ -34,7 +39,7 @@ end
 -- for ever.
 local function apply(c)
     if #c.gone > 0 then
-        try('HSET', c.ended, unpack(c.ends))
+        try('HSET', c.ended, unpack(c.ends)) -- an error if there are none
         call('HDEL', c.body, unpack(c.gone))
     end
     count(c.s, c.counts)

@@ -60,11 +60,18 @@ local function rearm(f, id, body, o, generation)
     end
 end
 
+-- Nobody could read what would be delivered.
+local function drop_corrupt(f, id, body)
+    f.corrupt = f.corrupt + 1
+    f.gone[#f.gone + 1] = id
+    f.bytes = f.bytes - math.max(bytes_of(body), 0)
+end
+
 -- Fires a timer with options: an error, or nil.
 local function fire_one(f, id, body)
     local o = parse(body, HEAD + 1)
     if not o then
-        f.corrupt = f.corrupt + 1
+        drop_corrupt(f, id, body)
         return nil
     end
     local checked = o.cron and try('SCARD', f.cron)
@@ -117,7 +124,7 @@ local function fire_all(f, ids, bodies)
         elseif flags then
             failure = fire_one(f, ids[i], body)
         else
-            f.corrupt = f.corrupt + 1
+            drop_corrupt(f, ids[i], body)
         end
         if failure then
             return i - 1, failure
@@ -157,7 +164,7 @@ local function settle(f, done, ended0, ended1)
         -- Without its record a missed timer is unknown, but not fired again.
         local known, key =
             pcall(ended_key, f.s, ended0, ended1, #f.gone, f.now)
-        if known then
+        if known and #f.ends > 0 then
             try('HSET', key, unpack(f.ends))
         end
         call('HDEL', f.body, unpack(f.gone))

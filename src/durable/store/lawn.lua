@@ -76,6 +76,9 @@
 --     lease_us, count (1..500)
 --     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
 --     this consumer's. Those that have no attempt left become dead letters.
+-- lawn_bury, due body meta STREAM ended0 ended1 dead: group, entry, .. -> how
+--     many of them, which could not be read, have become dead letters; those of
+--     another than the first group are acknowledged
 -- lawn_release, STREAM: group, consumer, entry, .. -> how many of them it had;
 --     they go to others at once, as if they had not been delivered to it
 -- lawn_extend, STREAM: group, consumer, entry, .. -> those still its own

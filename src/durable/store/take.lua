@@ -2,14 +2,29 @@
 --
 -- Deliveries whose lease is over.
 
+-- An entry that cannot be read is kept as it is. If it is what the timer of its
+-- id has come to, then nobody will ever answer that.
+local function bury_unreadable(c, stream, group, entry, fields)
+    if try('XACK', stream, group, entry) ~= 1 or not fields then
+        return
+    end
+    add_count(c, 'corrupt')
+    call('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
+    local body, id = body_in(fields)
+    local present = body and call('HGET', c.body, id)
+    if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) and
+        not call('ZSCORE', c.due, id) then
+        drop(c, id, present)
+    end
+end
+
 -- An entry that was delivered too often, or cannot be read.
 local function bury(c, stream, group, entry, fields)
     local body, id = body_in(fields)
-    if try('XACK', stream, group, entry) ~= 1 then
+    if not body then
+        bury_unreadable(c, stream, group, entry, fields)
         return
-    elseif not body then
-        add_count(c, 'corrupt')
-        call('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
+    elseif try('XACK', stream, group, entry) ~= 1 then
         return
     end
     local present = call('HGET', c.body, id)
@@ -61,6 +76,25 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
     c.counts.taken = #taken
     apply(c)
     return taken
+end)
+
+register('lawn_bury', 7, 2, 1 + MAX_BATCH, {'allow-oom'}, function(keys, args)
+    local stream, group = keys[4], args[1]
+    local now = time()
+    local s = shard_of(keys[3], now)
+    if not is_first_group(s, stream, group) then
+        return call('XACK', stream, group, unpack(args, 2))
+    end
+    call('XLEN', keys[7])
+    call('HEXISTS', keys[2], '')
+    call('ZCARD', keys[1])
+    local c = new_changes(s, keys, #args - 1, now)
+    for i = 2, #args do
+        local found = try('XRANGE', stream, args[i], args[i])
+        bury_unreadable(c, stream, group, args[i], found[1] and found[1][2])
+    end
+    apply(c)
+    return c.counts.corrupt or 0
 end)
 
 local LONG_IDLE = 1000000000 -- milliseconds; longer than any lease
