@@ -347,8 +347,9 @@ typedef struct {
     const char *name;  /* NULL: host, process and a number; one per consumer */
     bool pushes;       /* read what has fired for targets, as lawnd does */
     bool no_answer;    /* deliveries cannot be answered, and stay in the stream
-                        * as delivered; for looking on. It takes over nothing
-                        * that others have left. */
+                        * as delivered. In the first group they come again when
+                        * their lease is over, to it or to another, and each
+                        * time counts against max_attempts. */
     unsigned max_in_flight; /* 0: 256 are unanswered at most */
     uint64_t lease_us;      /* 0: 30 s; at most 11 days */
     uint64_t limit; /* not 0: stops after so many deliveries. What it has read

@@ -9,6 +9,7 @@
 #include "durable/name.h"
 
 #include <algorithm>
+#include <map>
 #include <string.h>
 #include <unistd.h>
 
@@ -183,7 +184,7 @@ size_t ConsumerCore::room() const
 
 void ConsumerCore::take()
 {
-    if (is_stopped_ || config_.no_answer) {
+    if (is_stopped_) {
         return;
     }
     for (unsigned shard = 0; shard < is_taking_.size(); ++shard) {
@@ -397,7 +398,7 @@ void ConsumerCore::stop()
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->close();
     }
-    if (is_joined_ && !config_.no_answer) {
+    if (is_joined_) {
         give_back();
     }
 }
@@ -407,10 +408,19 @@ void ConsumerCore::stop()
 // what was on its way when the connection was closed.
 void ConsumerCore::give_back()
 {
+    std::map<unsigned, std::vector<std::string>> known;
     for (const std::unique_ptr<Delivery> &delivery : backlog_) {
+        known[delivery->shard].push_back(delivery->entry);
         held_.erase({delivery->shard, delivery->entry});
     }
     backlog_.clear();
+    // What it has given and cannot answer stays with it.
+    if (config_.no_answer) {
+        for (const auto &[shard, names] : known) {
+            release(&link_, config_, shard, names);
+        }
+        return;
+    }
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
         const auto on_pending = [&link = link_, config = config_, shard,
                                  held = held_](const Answer &answer) {

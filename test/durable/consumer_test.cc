@@ -406,6 +406,46 @@ TEST_F(DurableConsumer, OneThatOnlyLooksAnswersNothing)
     EXPECT_EQ(get("t3").state, LAWN_DURABLE_DELIVERED);
 }
 
+// It answers nothing, so what it was given comes again.
+TEST_F(DurableConsumer, OneThatOnlyLooksTakesOverWhatNobodyAnswers)
+{
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    consume.lease_us = 50000;
+    taker.answer = nullptr;
+    taker.open(consume);
+    lawn_durable_start_t start = timer("a", 0);
+    start.max_attempts = 3;
+    this->start(start);
+    run_until_state("a", LAWN_DURABLE_DEAD);
+    ASSERT_EQ(taker.taken.size(), 3U);
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(taker.taken[i].deliveries, i + 1);
+    }
+}
+
+// What it was given stays with it; what it was not goes to others at once.
+TEST_F(DurableConsumer, OneThatOnlyLooksGivesBackWhatItHasNotGiven)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    consume.lease_us = 600000000; // nothing runs out in this test
+    taker.answer = [&](const lawn_durable_delivery_t *) {
+        if (taker.taken.size() == 5) {
+            lawn_durable_consumer_stop(taker.consumer);
+        }
+    };
+    taker.open(consume);
+    run_until([&] { return taker.taken.size() == 5; });
+    Taker next(client);
+    consume.no_answer = false;
+    next.open(consume);
+    run_until([&] { return next.answered == 35; });
+    run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(next.taken.size(), 35U);
+}
+
 TEST_F(DurableConsumer, WhatIsNotAnEntryIsPassedOver)
 {
     taker.open();

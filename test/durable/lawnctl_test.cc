@@ -363,9 +363,15 @@ TEST_F(LawnctlTest, LeavesWhatItDoesNotAcknowledge)
               1u);
     EXPECT_EQ(out_of({"get", "a"}), "delivered\n");
     const std::string again =
-        out_of({"consume", "--group", "g", "--count", "1", "--lease", "10ms"});
+        out_of({"consume", "--group", "g", "--count", "1", "--no-ack",
+                "--lease", "10ms", "--timeout", "1m"});
     EXPECT_EQ(lines(again), 1u);
     EXPECT_NE(again.find(" 2 \n"), std::string::npos) << again;
+    EXPECT_EQ(out_of({"get", "a"}), "delivered\n");
+    const std::string third =
+        out_of({"consume", "--group", "g", "--count", "1", "--lease", "10ms"});
+    EXPECT_EQ(lines(third), 1u);
+    EXPECT_NE(third.find(" 3 \n"), std::string::npos) << third;
     EXPECT_EQ(out_of({"get", "a"}), "success\n");
 }
 

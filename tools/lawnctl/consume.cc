@@ -150,15 +150,13 @@ void Consume::run()
     client.run([this] { return printed_ == params_.limit && printed_ != 0; },
                until_us_);
     lawn_durable_consumer_stop(consumer_);
-    if (!params_.no_answer) {
-        // What is given back is no delivery, but a request.
-        client.run(
-            [&] {
-                return lawn_durable_consumer_in_flight(consumer_) == 0 &&
-                       client.get()->link->requests() == 0;
-            },
-            monotonic_now() + farewell_us);
-    }
+    // What is given back is no delivery, but a request.
+    client.run(
+        [&] {
+            return lawn_durable_consumer_in_flight(consumer_) == 0 &&
+                   client.get()->link->requests() == 0;
+        },
+        monotonic_now() + farewell_us);
     lawn_durable_consumer_close(consumer_);
 }
 
