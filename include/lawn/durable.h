@@ -351,7 +351,7 @@ typedef struct {
                         * their lease is over, to it or to another, and each
                         * time counts against max_attempts. */
     unsigned max_in_flight; /* 0: 256 are unanswered at most */
-    uint64_t lease_us;      /* 0: 30 s; at most 11 days */
+    uint64_t lease_us;      /* 0: 30 s; from 10 ms to 11 days */
     uint64_t limit; /* not 0: stops after so many deliveries. What it has read
                      * beyond them, it gives back. */
 } lawn_durable_consume_t;

@@ -190,7 +190,7 @@ void ConsumerCore::take()
     for (unsigned shard = 0; shard < is_taking_.size(); ++shard) {
         take_from(shard);
     }
-    take_timer_.start_after(std::max<uint64_t>(config_.lease_us / 2, 1));
+    take_timer_.start_after(config_.lease_us / 2);
 }
 
 void ConsumerCore::take_from(unsigned shard)
@@ -514,6 +514,7 @@ try {
     if (!durable || durable->is_closing || !deliver || !consumer_p ||
         !lawn::durable::id_is_valid(config.group) ||
         !lawn::durable::id_is_valid(config.name) ||
+        config.lease_us < lawn::durable::shortest_lease_us ||
         config.lease_us > lawn::durable::longest_lease_us) {
         return LAWN_ERR_INVALID_PARAM;
     }

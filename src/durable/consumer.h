@@ -164,6 +164,8 @@ private:
     bool is_stopped_ = false;
 };
 
+// Expired leases are looked for twice in a lease.
+constexpr uint64_t shortest_lease_us = 10000;
 constexpr uint64_t longest_lease_us = 1000000000000; // 11 days
 
 } // namespace lawn::durable

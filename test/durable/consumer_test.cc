@@ -500,6 +500,10 @@ TEST_F(DurableConsumer, RefusesBadArguments)
     EXPECT_EQ(
         lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
         LAWN_ERR_INVALID_PARAM);
+    consume.lease_us = 9999;
+    EXPECT_EQ(
+        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
+        LAWN_ERR_INVALID_PARAM);
     lawn_durable_consumer_close(nullptr);
 }
 

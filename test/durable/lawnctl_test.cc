@@ -248,6 +248,7 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"consume", "--group", "a b"}, "--group");
     expect_refusal({"consume", "--group", "g", "--lease", "12d"}, "11 days");
     expect_refusal({"consume", "--group", "g", "--lease", "0s"}, "11 days");
+    expect_refusal({"consume", "--group", "g", "--lease", "9ms"}, "10ms");
     expect_refusal({"list", "--state", "lost"}, "'lost'");
     expect_refusal({"load", "--rate", "10"}, "--seconds");
     expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");

@@ -109,9 +109,9 @@ Consume::Consume(const Settings &settings, Arguments &arguments)
     params_.group = group_.c_str();
     params_.no_answer = arguments.take_flag("--no-ack");
     if (const auto lease = arguments.take_duration("--lease")) {
-        // 0 would stand for the default.
-        if (*lease == 0 || *lease > lawn::durable::longest_lease_us) {
-            fail("--lease takes from 1us to 11 days");
+        if (*lease < lawn::durable::shortest_lease_us ||
+            *lease > lawn::durable::longest_lease_us) {
+            fail("--lease takes from 10ms to 11 days");
         }
         params_.lease_us = *lease;
     }
