@@ -308,6 +308,105 @@ TEST_F(DurableFire, CronEndsWithItsLastTime)
     EXPECT_EQ(stats()["bytes"], 0);
 }
 
+class DurableCronRetry : public DurableFire
+{
+public:
+    // Has fired, and nobody has said when it does so next.
+    DurableCronRetry()
+    {
+        start("a", std::to_string(base), "xyz", cron(0));
+        EXPECT_EQ(fire().fired, 1U);
+        first = read().at(0);
+        bytes = stats()["bytes"];
+    }
+
+    void fire_now()
+    {
+        EXPECT_EQ(server.command({"ZADD", key("due"), "XX", "CH", ago(1), "a"})
+                      .integer,
+                  1);
+        EXPECT_EQ(fire().fired, 1U);
+    }
+
+    long long renew_first(int64_t next)
+    {
+        return renew("a", static_cast<long long>(first.generation), next);
+    }
+
+    const int64_t base = now() - 10 * second;
+    Delivery first;
+    int64_t bytes = 0;
+};
+
+TEST_F(DurableCronRetry, WaitsForNoTime)
+{
+    EXPECT_EQ(due("a"), 0);
+    EXPECT_EQ(answer(first, retry_verdict(hour, 1, "")), Answered::taken);
+    EXPECT_EQ(state("a"), pending);
+    ASSERT_EQ(cron_timers().size(), 1U);
+    EXPECT_EQ(cron_timers()[0][2].integer, base);
+    const int64_t next = base + 3 * hour;
+    EXPECT_EQ(renew_first(base), 0);
+    EXPECT_EQ(renew_first(next), 1);
+    EXPECT_EQ(cron_timers()[0][2].integer, next); // and the one after that
+    EXPECT_EQ(renew_first(next + hour), 1);
+    EXPECT_TRUE(cron_timers().empty());
+    fire_now();
+    const Delivery second = read().at(0);
+    EXPECT_EQ(second.attempt, 2U);
+    EXPECT_EQ(second.generation, first.generation);
+    EXPECT_EQ(due("a"), next);
+    EXPECT_EQ(answer(second, done_verdict()), Answered::taken);
+    EXPECT_EQ(stats()["bytes"], bytes);
+}
+
+TEST_F(DurableCronRetry, MayFireBeforeAnybodySaysWhen)
+{
+    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
+    fire_now();
+    Delivery again = read().at(0);
+    EXPECT_EQ(again.attempt, 2U);
+    EXPECT_EQ(due("a"), 0);
+    EXPECT_EQ(answer(again, retry_verdict(0, 1, "")), Answered::taken);
+    fire_now();
+    again = read().at(0);
+    EXPECT_EQ(again.attempt, 3U);
+    ASSERT_EQ(cron_timers().size(), 1U);
+    EXPECT_EQ(cron_timers()[0][2].integer, base);
+    EXPECT_EQ(renew("a", cron_timers()[0][1].integer, base + hour), 1);
+    EXPECT_EQ(due("a"), base + hour);
+    EXPECT_EQ(stats()["bytes"], bytes);
+}
+
+TEST_F(DurableCronRetry, GivesWayToAnOccurrenceThatComesFirst)
+{
+    EXPECT_EQ(answer(first, retry_verdict(3 * hour, 1, "")), Answered::taken);
+    EXPECT_EQ(renew_first(base + hour), 1);
+    EXPECT_EQ(due("a"), base + hour);
+    const Got got = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(got.body.due_us, base + hour);
+    EXPECT_EQ(got.body.attempt, 1U);
+    EXPECT_GT(got.body.generation, first.generation);
+    EXPECT_EQ(stats()["superseded"], 1);
+    EXPECT_EQ(stats()["bytes"], bytes);
+    ASSERT_EQ(cron_timers().size(), 1U);
+    EXPECT_EQ(cron_timers()[0][2].integer, base + hour);
+}
+
+TEST_F(DurableCronRetry, MayBeTheLast)
+{
+    EXPECT_EQ(answer(first, retry_verdict(hour, 1, "")), Answered::taken);
+    EXPECT_EQ(renew_first(0), 1);
+    EXPECT_EQ(server.command({"SCARD", key("cron")}).integer, 0);
+    fire_now();
+    const Delivery second = read().at(0);
+    EXPECT_EQ(second.attempt, 2U);
+    EXPECT_EQ(second.payload, "xyz");
+    EXPECT_EQ(answer(second, done_verdict()), Answered::taken);
+    EXPECT_EQ(state("a"), success);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
 TEST_F(DurableFire, CronCoalesces)
 {
     const int64_t base = now() - 10 * hour;

@@ -96,11 +96,16 @@ local function retry_occurrence(c, id, body, identity, verdict)
     local due = c.now + delay
     local due_next = (unpack_struct('<d', body, 9))
     local o = parse(body, HEAD + 1)
-    if not o or o.after or due >= due_next or not call('ZSCORE', c.due, id) then
+    local is_pending = call('ZSCORE', c.due, id)
+    local is_sought = o and o.cron and not is_pending
+    if not o or o.after or
+        (not is_sought and (due >= due_next or not is_pending)) then
         add_count(c, 'superseded')
         return 3, body
     end
-    o.after = pack('<d', due_next)
+    o.after = pack('<d', is_sought and
+        math.max(math.min(due_next, due), 1) or due_next)
+    c.counts.bytes = c.counts.bytes + #o.after
     body = head(generation_of(identity), due, attempt) ..
         tail_of(o, sub(body, o.payload))
     retry_at(c, id, body, due)

@@ -90,6 +90,11 @@ local function tail_of(o, payload)
         (o.cron and o.next .. o.cron or '') .. (o.target or '') .. payload
 end
 
+-- Whether this is tried again while the next occurrence is not known.
+local function after_is_sought(o, due)
+    return o.cron and o.after and unpack_struct('<d', o.after) <= due
+end
+
 local function head(generation, due, attempt)
     return pack('<ddH', generation, due, attempt)
 end

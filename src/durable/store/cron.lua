@@ -25,6 +25,31 @@ register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
     return list
 end)
 
+-- The same for one that is tried again at `due`. An occurrence that comes first
+-- takes its place.
+local function renew_retry(s, keys, id, body, o, due, due_next)
+    if due_next > 0 and due_next <= unpack_struct('<d', o.after) then
+        return 0
+    end
+    local first = sub(body, 1, HEAD)
+    o.after = due_next > due and pack('<d', due_next) or nil
+    if due_next == 0 then
+        o.cron, o.next = nil, nil
+        call('SREM', keys[4], id)
+    elseif due_next <= due then
+        first = head(call('HINCRBY', keys[3], 'gen', 1), due_next, 1)
+        call('ZADD', keys[1], due_next, id)
+    end
+    local tail = tail_of(o, sub(body, o.payload))
+    call('HSET', keys[2], id, first .. tail)
+    count(s, {bytes = #tail - 1 - bytes_of(body),
+        superseded = due_next > 0 and due_next <= due and 1 or 0})
+    if due_next > 0 then
+        wake(s, keys[1], due_next, s.at)
+    end
+    return 1
+end
+
 -- The time `due_next` for one timer, 0 if there is none any more: whether it
 -- was of use.
 local function renew(s, keys, id, generation, due_next)
@@ -36,6 +61,9 @@ local function renew(s, keys, id, generation, due_next)
     end
     local due = (unpack_struct('<d', body, 9))
     local is_waiting = not call('ZSCORE', keys[1], id)
+    if after_is_sought(o, due) and not is_waiting then
+        return renew_retry(s, keys, id, body, o, due, due_next)
+    end
     if due_next > 0 and due_next <= due then
         return 0
     end

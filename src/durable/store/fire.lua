@@ -16,7 +16,9 @@ end
 local function next_occurrence(o, due, now)
     local policy, slack = policy_of(o)
     local due_next
-    if o.after then
+    if after_is_sought(o, due) then
+        return 0, 0, (unpack_struct('<d', o.after))
+    elseif o.after then
         due_next = (unpack_struct('<d', o.after))
     elseif o.cron then
         due_next = (unpack_struct('<d', o.next))
@@ -52,6 +54,7 @@ local function rearm(f, id, body, o, generation)
         call('SADD', f.cron, id)
         f.s.cron = nil
     end
+    f.bytes = f.bytes - (o.after and #o.after or 0)
     o.after = nil
     call('HSET', f.body, id, head(generation, due > 0 and due or after, 1) ..
         tail_of(o, sub(body, o.payload)))
@@ -169,7 +172,7 @@ local function settle(f, done, ended0, ended1)
         end
         call('HDEL', f.body, unpack(f.gone))
     end
-    if f.missed + f.corrupt > 0 then
+    if f.missed + f.corrupt > 0 or f.bytes ~= 0 then
         count(f.s, {missed = f.missed, corrupt = f.corrupt, bytes = f.bytes})
     end
     trim(f.s, f.out)

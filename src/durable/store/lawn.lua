@@ -29,7 +29,9 @@
 --   2:  max_attempts u16, backoff_min_ms u32, backoff_max_ms u32
 --   4:  misfire u8 (0 fire, 1 skip, 2 coalesce), misfire_ms u32
 --   8:  every f64, microseconds
---   16: then f64, the next occurrence while this is tried again; not by start
+--   16: then f64, the next occurrence while this is tried again; not by start.
+--       Of cron, and not after the due time: it is not known yet, and to be
+--       looked for after `then`
 --   32: next f64 (the occurrence after this, or 0), cron u8 + text, zone u8 +
 --       text
 --   64: target u16 + text
