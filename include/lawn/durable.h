@@ -174,7 +174,9 @@ typedef struct {
     lawn_status_t status;
     const char *error; /* one line; NULL if the status is OK */
     lawn_durable_state_t state;
-    uint64_t generation; /* counts the starts; never repeats in a shard */
+    uint64_t generation; /* grows with each start of the shard. It repeats only
+                          * if starts are lost by a failover to a server whose
+                          * clock is behind by more than that took. */
     int64_t due_us;
     unsigned attempt; /* 1: the first */
     const void *payload;

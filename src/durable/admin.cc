@@ -397,7 +397,7 @@ constexpr Sum sums[] = {
     {"delivered", &lawn_durable_stats_t::in_flight},
     {"dead_letters", &lawn_durable_stats_t::dead},
     {"bytes", &lawn_durable_stats_t::payload_bytes},
-    {"gen", &lawn_durable_stats_t::started},
+    {"started", &lawn_durable_stats_t::started},
     {"stopped", &lawn_durable_stats_t::stopped},
     {"fired", &lawn_durable_stats_t::fired},
     {"success", &lawn_durable_stats_t::succeeded},

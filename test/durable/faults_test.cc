@@ -146,7 +146,7 @@ const Fault faults[] = {
      "    return {1, generation, due, now}\n",
      "    return {1, generation, due + 1000000, now}\n"},
     {"AGenerationIsGivenTwice", "mixed", restart_one,
-     "    local generation = call('HINCRBY', keys[3], 'gen', 1)\n"
+     "    local generation = new_generation(s, now)\n"
      "    call('ZADD'",
      "    local generation = 1\n    call('ZADD'"},
 };

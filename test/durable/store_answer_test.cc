@@ -423,7 +423,7 @@ TEST_F(DurableAnswer, CountsAreRight)
     EXPECT_EQ(s["pending"], 3);
     EXPECT_EQ(s["due"], 2);
     EXPECT_EQ(s["bytes"], 5);
-    EXPECT_EQ(s["gen"], 3);
+    EXPECT_EQ(s["started"], 3);
     EXPECT_LT(s["next"], s["now"]);
     fire();
     EXPECT_EQ(stats()["out_waiting"], 2);

@@ -172,12 +172,16 @@ register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
         'cron', call('SCARD', keys[7]),
         'fired', added(keys[4]) + added(keys[5]),
     }
-    local names = {'gen', 'bytes', 'success', 'fail', 'stopped',
+    local names = {'bytes', 'success', 'fail', 'stopped',
         'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt'}
     local values = call('HMGET', meta, unpack(names))
     for i, name in ipairs(names) do
         stats[#stats + 1] = name
         stats[#stats + 1] = tonumber(values[i]) or 0
     end
+    -- Each start has a generation of its own.
+    local gen = call('HMGET', meta, 'gen', 'raised')
+    stats[#stats + 1] = 'started'
+    stats[#stats + 1] = (tonumber(gen[1]) or 0) - (tonumber(gen[2]) or 0)
     return stats
 end)

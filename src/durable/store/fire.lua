@@ -81,10 +81,12 @@ local function fire_one(f, id, body)
     if type(checked) == 'table' then
         return checked
     end
-    local generation = (o.every or o.cron) and
-        try('HINCRBY', f.s.meta, 'gen', 1)
-    if type(generation) == 'table' then
-        return generation
+    local is_known, generation = true, nil
+    if o.every or o.cron then
+        is_known, generation = pcall(new_generation, f.s, f.now)
+        if not is_known then
+            return generation
+        end
     end
     local policy, slack = policy_of(o)
     local late = f.now - unpack_struct('<d', body, 9)

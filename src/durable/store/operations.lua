@@ -120,7 +120,7 @@ local function put(s, keys, id, old, due, attempt, tail, now)
             return nil, refused
         end
     end
-    local generation = call('HINCRBY', keys[3], 'gen', 1)
+    local generation = new_generation(s, now)
     call('ZADD', keys[1], due, id)
     local set = try('HSET', keys[2], id, head(generation, due, attempt) .. tail)
     if type(set) == 'table' then

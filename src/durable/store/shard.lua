@@ -37,6 +37,7 @@ local function shard_of(meta, now)
         room = 0,    -- how many more
         cron = nil,  -- how many timers are in the SET
         trimmed = {},
+        is_raised = false, -- the generation, for a server that is new here
     }
     shards[meta] = s
     return s
@@ -45,6 +46,22 @@ end
 -- To be called when what is kept of the shard has changed.
 local function forget_shard(meta)
     shards[meta] = nil
+end
+
+-- A server that has just got the shard may have lost the last generations that
+-- were given. So they are at least the time when it looks at the shard, and go
+-- on from there one by one. `raised` is what was left out by that.
+local function new_generation(s, now)
+    if not s.is_raised then
+        s.is_raised = true
+        local known = call('HGET', s.meta, 'gen')
+        local last = tonumber(known or 0)
+        if last and last < now then
+            call('HINCRBY', s.meta, 'raised', now - last)
+            call('HSET', s.meta, 'gen', now)
+        end
+    end
+    return call('HINCRBY', s.meta, 'gen', 1)
 end
 
 -- A timer is due at `due`: wakes the pumps, unless all of them call before.
