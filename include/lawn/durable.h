@@ -257,7 +257,8 @@ typedef struct {
 /* Changes the due time or the payload of a pending timer, if its generation is
  * still the one given. `done` gets the new generation and the due time. If the
  * timer is not pending with that generation, the status is NO_ELEM, and the
- * state and the generation are those that it has. Fails as a start does. */
+ * state and the generation are those that it has. A repeat of the latest update
+ * is answered like that, until the timer ends. Fails as a start does. */
 static inline lawn_status_t
 lawn_durable_update(lawn_durable_t *durable,
                     const lawn_durable_update_t *update, lawn_durable_fn_t done,
@@ -494,7 +495,8 @@ LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
 
 /* Starts a dead timer anew, due now, with its payload and all attempts; once,
  * also if it was periodic. `done` gets the new generation, or NO_ELEM if there
- * is no such dead letter or a newer timer of this id. Fails as a start does. */
+ * is no such dead letter or a newer timer of this id. A repeat is answered like
+ * the first, until the timer ends. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);

@@ -310,7 +310,7 @@ private:
             return;
         }
         if (letters->elements < page) {
-            fail(LAWN_ERR_NO_ELEM, "there is no dead letter of this timer");
+            replay(""); // it may be replayed already
             return;
         }
         begin();
@@ -321,7 +321,7 @@ private:
         Call call;
         call.function = "lawn_replay";
         call.keys = {Key::due, Key::body, Key::meta, Key::dead};
-        call.args = {std::move(entry)};
+        call.args = {std::move(entry), id_};
         call.shard = shard_;
         send(std::move(call), static_cast<Handler>(&Replay::on_replayed));
     }

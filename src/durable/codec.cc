@@ -21,9 +21,10 @@ enum Flag : unsigned {
     has_then = 16,
     has_cron = 32,
     has_target = 64,
+    has_mark = 128,
 };
 
-constexpr unsigned all_flags = 127;
+constexpr size_t mark_size = 8;
 constexpr unsigned most_misfire = 2;
 constexpr int64_t least_every_us = 1000;
 
@@ -125,8 +126,7 @@ bool options_are_valid(const Options &o)
 bool read_options(Reader *reader, Options *o)
 {
     const unsigned flags = reader->number<uint8_t>();
-    if (flags > all_flags ||
-        ((flags & has_every) != 0 && (flags & has_cron) != 0)) {
+    if ((flags & has_every) != 0 && (flags & has_cron) != 0) {
         return false;
     }
     if (flags & has_token) {
@@ -157,6 +157,9 @@ bool read_options(Reader *reader, Options *o)
     }
     if (flags & has_target) {
         o->target = reader->take(reader->number<uint16_t>());
+    }
+    if (flags & has_mark) {
+        reader->take(mark_size); // the store's own business
     }
     return reader->is_good() && o->misfire <= most_misfire &&
            o->target.size() <= max_target;

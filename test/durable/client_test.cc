@@ -97,6 +97,9 @@ TEST_F(DurableClient, UpdatesWhatIsStillTheSame)
     ASSERT_EQ(updated.status, LAWN_OK) << updated.error;
     EXPECT_EQ(updated.due_us, started.due_us);
     EXPECT_EQ(client.get("a").payload, "new");
+    const Result repeated = client.update(update);
+    EXPECT_EQ(repeated.status, LAWN_OK) << repeated.error;
+    EXPECT_EQ(repeated.generation, updated.generation);
 
     update.generation = updated.generation;
     update.set_payload = false;

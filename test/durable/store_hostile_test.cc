@@ -60,7 +60,7 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         {"lawn_release", "out", 3},    {"lawn_bury", answer_keys, 2},
         {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
         {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
-        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 1},
+        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 2},
     };
     for (const auto &f : functions) {
         refused(f.function, "", Words(f.args, "1"));
@@ -91,7 +91,7 @@ TEST_F(DurableHostile, NumbersAndTimes)
     refused("lawn_list", ops, {"1", "x", "10"});
     refused("lawn_list", ops, {"3", "c0", "10"});
     refused("lawn_take", answer_keys, {group, "", "1", "1"});
-    refused("lawn_replay", "due body meta dead", {"-"});
+    refused("lawn_replay", "due body meta dead", {"-", "a"});
     refused("lawn_renew", "due body meta cron", {"a", "nan", "1"});
 }
 
@@ -126,6 +126,7 @@ TEST_F(DurableHostile, TailsThatAreCutShort)
         refused("lawn_start", ops, {"a", "+1", tail.substr(0, size)});
     }
     EXPECT_FALSE(call("lawn_start", ops, {"a", "+1", tail}).is_error());
+    refused("lawn_start", ops, {"a", "+1", "\x80replayed"});
     refused("lawn_start", ops, {"a", "+1", "\x80"});
     refused("lawn_start", ops,
             {"a", "+1", std::string("\x08\0\0\0\0\0\0\0\x80", 9)}); // -0.0

@@ -188,14 +188,16 @@ TEST_F(DurableStore, AStopIsAnsweredTheSameAgain)
 
 TEST_F(DurableStore, AStopOfAnotherGenerationIsNone)
 {
-    start("a", "+1000000");
+    const Started first = start("a", "+1000000");
     const Started s = start("a", "+1000000");
     const std::string keys = "due body meta ended0 ended1";
-    EXPECT_EQ(decoded<Stopped>(call("lawn_stop", keys, {"a", "1"})).state,
-              pending);
-    EXPECT_EQ(decoded<Stopped>(call("lawn_stop", keys, {"a", "2"})).state,
-              stopped);
-    EXPECT_EQ(s.generation, 2U);
+    const auto stop_generation = [&](uint64_t generation) {
+        return decoded<Stopped>(
+                   call("lawn_stop", keys, {"a", std::to_string(generation)}))
+            .state;
+    };
+    EXPECT_EQ(stop_generation(first.generation), pending);
+    EXPECT_EQ(stop_generation(s.generation), stopped);
 }
 
 TEST_F(DurableStore, AStopCanBeTooLate)
@@ -216,19 +218,21 @@ TEST_F(DurableStore, AnUpdateWantsTheGenerationThatItSaw)
     options.target = "stream:x";
     const std::string keys = "due body meta";
     const Started s = start("a", "+1000000", "one", options);
+    const std::string first = std::to_string(s.generation);
     const Updated moved =
-        decoded<Updated>(call("lawn_update", keys, {"a", "1", "+2000000"}));
+        decoded<Updated>(call("lawn_update", keys, {"a", first, "+2000000"}));
     EXPECT_TRUE(moved.updated);
-    EXPECT_EQ(moved.generation, 2U);
+    EXPECT_GT(moved.generation, s.generation);
+    const std::string second = std::to_string(moved.generation);
     EXPECT_GT(moved.due_us, s.due_us);
     EXPECT_EQ(moved.due_us, moved.now_us + 2000000);
     const Updated refused =
-        decoded<Updated>(call("lawn_update", keys, {"a", "1", "+1"}));
+        decoded<Updated>(call("lawn_update", keys, {"a", first, "+1"}));
     EXPECT_FALSE(refused.updated);
-    EXPECT_EQ(refused.generation, 2U);
+    EXPECT_EQ(refused.generation, moved.generation);
     EXPECT_EQ(refused.state, pending);
     const Updated changed =
-        decoded<Updated>(call("lawn_update", keys, {"a", "2", "", "three"}));
+        decoded<Updated>(call("lawn_update", keys, {"a", second, "", "three"}));
     EXPECT_TRUE(changed.updated);
     EXPECT_EQ(changed.due_us, moved.due_us);
     const Reply reply = get_reply("a");
@@ -236,18 +240,50 @@ TEST_F(DurableStore, AnUpdateWantsTheGenerationThatItSaw)
     Got got;
     ASSERT_TRUE(decode(tree.get(), &got));
     EXPECT_EQ(got.body.payload, "three");
-    EXPECT_EQ(got.body.generation, 3U);
+    EXPECT_EQ(got.body.generation, changed.generation);
+    EXPECT_GT(changed.generation, moved.generation);
     EXPECT_EQ(got.body.options.max_attempts, 3U);
     EXPECT_EQ(got.body.options.target, "stream:x");
     EXPECT_FALSE(
         decoded<Updated>(call("lawn_update", keys, {"b", "1", "+1"})).updated);
-    EXPECT_TRUE(
-        decoded<Updated>(call("lawn_update", keys, {"a", "3", "+0"})).updated);
+    const Updated last = decoded<Updated>(call(
+        "lawn_update", keys, {"a", std::to_string(changed.generation), "+0"}));
+    EXPECT_TRUE(last.updated);
     fire();
-    const Updated late =
-        decoded<Updated>(call("lawn_update", keys, {"a", "4", "+0"}));
+    const Updated late = decoded<Updated>(call(
+        "lawn_update", keys, {"a", std::to_string(last.generation), "+0"}));
     EXPECT_FALSE(late.updated);
     EXPECT_EQ(late.state, delivered);
+}
+
+// It may be that the first answer was lost.
+TEST_F(DurableStore, ARepeatedUpdateIsAnsweredLikeTheFirst)
+{
+    const std::string keys = "due body meta";
+    const std::string seen =
+        std::to_string(start("a", "+1000000", "one").generation);
+    const auto update = [&](const std::string &when,
+                            const std::string &payload) {
+        return decoded<Updated>(
+            call("lawn_update", keys, {"a", seen, when, payload}));
+    };
+    const Updated first = update("+0", "two");
+    ASSERT_TRUE(first.updated);
+    for (int i = 0; i < 3; ++i) {
+        const Updated again = update("+0", "two");
+        EXPECT_TRUE(again.updated);
+        EXPECT_EQ(again.generation, first.generation);
+        EXPECT_EQ(again.due_us, first.due_us);
+        if (i == 1) {
+            EXPECT_EQ(fire().fired, 1U); // it stays so
+        }
+    }
+    EXPECT_FALSE(update("+1", "two").updated);
+    EXPECT_FALSE(update("+0", "three").updated);
+    EXPECT_FALSE(
+        decoded<Updated>(call("lawn_update", keys, {"a", seen, "+0"})).updated);
+    start("a", "+1000000");
+    EXPECT_FALSE(update("+0", "two").updated);
 }
 
 TEST_F(DurableStore, NoMoreTimersThanTheBound)

@@ -12,32 +12,40 @@ register('lawn_drain', 1, 1, 1, {'allow-oom'}, function(keys, args)
     return 1
 end)
 
-register('lawn_replay', 4, 1, 1, {}, function(keys, args)
-    if not string.match(args[1], '^%d+%-%d+$') then
+local REPLAYED = 'replayed' -- the mark
+
+register('lawn_replay', 4, 2, 2, {}, function(keys, args)
+    local entry, id = args[1], args[2]
+    if entry ~= '' and not string.match(entry, '^%d+%-%d+$') then
         return invalid('entry')
     end
-    local letter = call('XRANGE', keys[4], args[1], args[1])[1]
+    local present = call('HGET', keys[2], id)
+    local is = present and body_is_whole(present) and parse(present, HEAD + 1)
+    if is and is.mark == REPLAYED then
+        local generation, due = unpack_struct('<dd', present)
+        return {1, generation, due}
+    elseif present and entry ~= '' then
+        return {0, #present >= 8 and generation_of(present) or 0, 0}
+    end
+    local letter = entry ~= '' and call('XRANGE', keys[4], entry, entry)[1]
     if not letter then
         return {0, 0, 0}
     end
-    local body, id = body_in(letter[2])
-    local o = body and id_is_valid(id) and parse(body, HEAD + 1)
+    local body, of = body_in(letter[2])
+    local o = body and of == id and id_is_valid(id) and parse(body, HEAD + 1)
     if not o then
-        return invalid('letter: it has no timer of this library')
-    end
-    local present = call('HGET', keys[2], id)
-    if present then
-        return {0, #present >= 8 and generation_of(present) or 0, 0}
+        return invalid('letter: it has no such timer')
     end
     -- One occurrence, now, whatever the timer was.
     o.every, o.after, o.cron, o.next, o.misfire = nil, nil, nil, nil, nil
+    o.mark = REPLAYED
     local now = time()
     local generation, failure = put(shard_of(keys[3], now), keys, id, nil, now,
         1, tail_of(o, sub(body, o.payload)), now)
     if failure then
         return failure
     end
-    call('XDEL', keys[4], args[1])
+    call('XDEL', keys[4], entry)
     return {1, generation, now}
 end)
 

@@ -6,7 +6,7 @@
 -- short or make no sense. `payload` is where the payload begins.
 local function parse(text, at)
     local flags = byte(text, at)
-    if not flags or flags >= 128 then
+    if not flags then
         return nil
     end
     local o = {flags = flags}
@@ -75,6 +75,12 @@ local function parse(text, at)
             return nil
         end
     end
+    if band(flags, MARK) ~= 0 then
+        o.mark = take(8)
+        if not o.mark then
+            return nil
+        end
+    end
     o.payload = p
     return o
 end
@@ -84,10 +90,11 @@ local function tail_of(o, payload)
     local flags = (o.token and TOKEN or 0) + (o.retry and RETRY or 0) +
         (o.misfire and MISFIRE or 0) + (o.every and EVERY or 0) +
         (o.after and THEN or 0) + (o.cron and CRON or 0) +
-        (o.target and TARGET or 0)
+        (o.target and TARGET or 0) + (o.mark and MARK or 0)
     return char(flags) .. (o.token or '') .. (o.retry or '') ..
         (o.misfire or '') .. (o.every or '') .. (o.after or '') ..
-        (o.cron and o.next .. o.cron or '') .. (o.target or '') .. payload
+        (o.cron and o.next .. o.cron or '') .. (o.target or '') ..
+        (o.mark or '') .. payload
 end
 
 -- Whether this is tried again while the next occurrence is not known.

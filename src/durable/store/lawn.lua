@@ -35,6 +35,8 @@
 --   32: next f64 (the occurrence after this, or 0), cron u8 + text, zone u8 +
 --       text
 --   64: target u16 + text
+--   128: mark, 8 bytes: the update or the replay that has put it in place, so
+--       that a repeat is known; not by start
 --   payload, the rest
 --
 -- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body.
@@ -60,7 +62,8 @@
 -- lawn_stop, due body meta ended0 ended1: id [, generation]
 --     -> [state, generation]; 5: it is stopped, by this call or before
 -- lawn_update, due body meta: id, generation, when or "" [, payload]
---     -> [1, generation, due, now], or [0, generation now or 0, state]
+--     -> [1, generation, due, now], also if the latest update was the same; or
+--     [0, generation now or 0, state]
 -- lawn_get, due body meta ended0 ended1: id
 --     -> [state, now, body or end or ""]
 -- lawn_fire, due body meta out push ended0 ended1 cron: limit (1..500),
@@ -92,9 +95,10 @@
 --     time of the expression after `after` is wanted by
 -- lawn_renew, due body meta cron: id, generation, next, .. -> how many it took;
 --     next 0: the expression has no further time, the timer ends with the next
--- lawn_replay, due body meta dead: entry
---     -> [1, generation, due], or [0, 0, 0] if there is no such letter, or
---     [0, generation, 0] if there is a timer of its id
+-- lawn_replay, due body meta dead: entry or "", id
+--     -> [1, generation, due], also if there is a timer that was replayed; or
+--     [0, 0, 0] if there is no such letter, or [0, generation, 0] if there is
+--     another timer of its id
 -- lawn_list, due body meta ended0 ended1: state (1..6), cursor ("0"), count
 --     -> [cursor ("0" then: that was all), [[id, state, generation, due or end,
 --     attempt], ..]]
@@ -128,7 +132,8 @@ local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
 
 local PENDING, DELIVERED, SUCCESS, FAIL, STOPPED, DEAD = 1, 2, 3, 4, 5, 6
-local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET = 1, 2, 4, 8, 16, 32, 64
+local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET, MARK =
+    1, 2, 4, 8, 16, 32, 64, 128
 local SKIP, COALESCE = 1, 2
 
 local function invalid(what)

@@ -142,7 +142,7 @@ register('lawn_start', 3, 3, 3, {}, function(keys, args)
     local payload, token = 2, nil
     if byte(tail) ~= 0 then
         local o = parse(tail, 1)
-        if not o or o.after then
+        if not o or o.after or o.mark then
             return invalid('options')
         end
         payload, token = o.payload, o.token
@@ -203,6 +203,15 @@ register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     return {STOPPED, generation}
 end)
 
+-- Of an update with these arguments.
+local function mark_of(args)
+    local digest = redis.sha1hex(args[2] .. ' ' .. args[3] .. ' ' ..
+        (args[4] and '+' .. args[4] or ''))
+    return (string.gsub(sub(digest, 1, 16), '%x%x', function(byte_text)
+        return char(tonumber(byte_text, 16))
+    end))
+end
+
 register('lawn_update', 3, 3, 4, {}, function(keys, args)
     local id, payload = args[1], args[4]
     local now = time()
@@ -220,7 +229,10 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     end
     local generation = generation_of(body)
     local pending = call('ZSCORE', keys[1], id)
-    if generation ~= tonumber(args[2]) or not pending then
+    local mark = mark_of(args)
+    if o.mark == mark then
+        return {1, generation, (unpack_struct('<d', body, 9)), now}
+    elseif generation ~= tonumber(args[2]) or not pending then
         return {0, generation, pending and PENDING or DELIVERED}
     end
     if due and o.cron then
@@ -230,6 +242,7 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
         due = (unpack_struct('<d', body, 9))
     end
     local failure
+    o.mark = mark
     generation, failure = put(shard_of(keys[3], now), keys, id, body, due,
         attempt_of(body), tail_of(o, payload or sub(body, o.payload)), now)
     if failure then
