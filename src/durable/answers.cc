@@ -200,6 +200,9 @@ void Answers::finish(unsigned shard, const Verdict &verdict,
                                "another answer was taken"
                              : "too late: the delivery was answered, or the "
                                "timer was started anew";
+    } else if (status == LAWN_OK && result == 4) {
+        r.status = LAWN_ERR_INVALID_PARAM;
+        r.error = "the store refuses the answer";
     } else if (status == LAWN_OK) {
         r.state = result == 2 ? LAWN_DURABLE_DEAD : verdict.state;
     }

@@ -99,7 +99,13 @@ std::string defer_verdict(int64_t delay_us);
 // identity that no delivery has.
 std::string unreadable_identity();
 
-enum class Answered { too_late = 0, taken = 1, dead = 2, superseded = 3 };
+enum class Answered {
+    too_late = 0,
+    taken = 1,
+    dead = 2,
+    superseded = 3,
+    refused = 4
+};
 
 struct Opened { // lawn_open
     unsigned shards = 0;

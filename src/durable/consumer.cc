@@ -23,7 +23,8 @@ constexpr uint64_t join_pause_us = 200000;
 constexpr size_t most_taken = 100;
 constexpr size_t most_pending = 10000; // looked at in one answer
 constexpr size_t most_of_error = 1024;
-constexpr size_t most_released = 1000; // by one call
+constexpr unsigned most_deliveries = 65535; // more than any max_attempts
+constexpr size_t most_released = 1000;      // by one call
 // Where the timer says nothing.
 constexpr uint64_t backoff_min_us = 1000000;
 constexpr uint64_t backoff_max_us = 600000000;
@@ -342,7 +343,8 @@ std::string ConsumerCore::verdict(const Delivery &delivery,
     case LAWN_DURABLE_RETRY:
         break;
     }
-    return retry_verdict(delay, delivery.view.deliveries, text);
+    return retry_verdict(
+        delay, std::min(delivery.view.deliveries, most_deliveries), text);
 }
 
 lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,

@@ -302,7 +302,7 @@ bool decode(const redisReply *reply, std::vector<Answered> *answers)
     std::vector<Answered> all;
     for (size_t i = 0; i < list.size(); ++i) {
         int result = 0;
-        if (!read(list[i], &result, 3)) {
+        if (!read(list[i], &result, 4)) {
             return false;
         }
         all.push_back(static_cast<Answered>(result));

@@ -153,17 +153,34 @@ TEST_F(DurableHostile, Answers)
     for (const char *verdict :
          {"", "x", "dd", "r", "r1", "r-1 1 ", "rx 1 ", "r1 65536 ",
           "r99999999999999999999 1 ", "w", "w-1"}) {
-        refused("lawn_answer", answer_keys,
-                {group, d.entry, d.id, d.identity, verdict});
+        EXPECT_EQ(answer(d, verdict), Answered::refused) << verdict;
+        EXPECT_EQ(state("a"), delivered);
     }
-    refused("lawn_answer", answer_keys,
-            {group, d.entry, d.id, d.identity + "x", "d"});
+    Delivery other = d;
+    other.identity += "x";
+    EXPECT_EQ(answer(other, done_verdict()), Answered::refused);
+    EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 1);
     refused("lawn_answer", answer_keys,
             {group, "no entry", d.id, d.identity, "d"}, "ERR");
     Delivery forged = d;
     forged.identity = unreadable_identity();
     EXPECT_EQ(answer(forged, done_verdict()), Answered::too_late);
     EXPECT_EQ(state("a"), delivered);
+}
+
+TEST_F(DurableHostile, AnAnswerThatIsNoneDoesNotKeepTheOthers)
+{
+    join();
+    start("a", ago(1));
+    start("b", ago(1));
+    fire();
+    const std::vector<Delivery> both = read();
+    const auto results = decoded<std::vector<Answered>>(
+        answer_reply({{both.at(0), "nonsense"}, {both.at(1), "d"}}));
+    EXPECT_EQ(results,
+              (std::vector<Answered>{Answered::refused, Answered::taken}));
+    EXPECT_EQ(state("b"), success);
+    EXPECT_EQ(take(0).at(0).id, "a");
 }
 
 TEST_F(DurableHostile, KeysOfAnotherType)

@@ -125,24 +125,23 @@ local function is_verdict(verdict)
     return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
 end
 
--- The entries and ids of the arguments of lawn_answer, and whether more is
--- among the verdicts than done and fail; nil and an error if they are wrong.
+-- The entries and ids of the arguments of lawn_answer, whether more is among the
+-- verdicts than done and fail, and which are refused; nil and an error if it is
+-- not known which is which.
 local function parse_answers(args)
     local n = (#args - 1) / 4
     if n % 1 ~= 0 or n < 1 or n > MAX_BATCH then
         return nil, invalid('number of arguments of lawn_answer')
     end
-    local entries, ids, may_fire = {}, {}, false
+    local entries, ids, may_fire, refused = {}, {}, false, {}
     for i = 1, n do
         local at = 4 * i - 2
         local verdict = args[at + 3]
         entries[i], ids[i] = args[at], args[at + 1]
-        if #args[at + 2] ~= HEAD or not is_verdict(verdict) then
-            return nil, invalid('answer')
-        end
-        may_fire = may_fire or byte(verdict) > 102
+        refused[i] = #args[at + 2] ~= HEAD or not is_verdict(verdict)
+        may_fire = may_fire or (byte(verdict) or 0) > 102
     end
-    return entries, ids, may_fire
+    return entries, ids, may_fire, refused
 end
 
 -- One answer, whose entry is acknowledged: the result, and the body now.
@@ -170,7 +169,7 @@ end
 register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
     function(keys, args)
         local stream, group = keys[4], args[1]
-        local entries, ids, may_fire = parse_answers(args)
+        local entries, ids, may_fire, refused = parse_answers(args)
         if not entries then
             return ids
         end
@@ -196,7 +195,8 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
         local acks = {}
         for i = 1, #ids do
             local body = bodies[i]
-            if not (body and body_is_whole(body) and is_periodic(body)) then
+            if not refused[i] and
+                not (body and body_is_whole(body) and is_periodic(body)) then
                 acks[#acks + 1] = entries[i]
             end
         end
@@ -211,8 +211,8 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
             if body == nil then
                 body = bodies[i]
             end
-            local result = 0
-            if body and body_is_whole(body) then
+            local result = refused[i] and 4 or 0
+            if result == 0 and body and body_is_whole(body) then
                 local same = sub(body, 1, HEAD) == identity
                 if not is_periodic(body) then
                     if same then

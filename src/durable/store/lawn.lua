@@ -76,7 +76,8 @@
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
 --     "w" + delay_us, which is no attempt
 --     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
---     letter; 3 not tried again, as the next occurrence comes first
+--     letter; 3 not tried again, as the next occurrence comes first; 4 no
+--     answer, which changes nothing
 -- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer,
 --     lease_us, count (1..500)
 --     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
