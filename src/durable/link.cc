@@ -69,6 +69,7 @@ LinkImpl::LinkImpl(lawn_durable &durable, Url url)
                                 0,
                                 {}},
       open_timer_(durable.loop, [this] { open_space(); }),
+      prepare_timer_(durable.loop, [this] { prepare_all(); }),
       refresh_timer_(durable.loop, [this] { refresh(); }),
       sweep_timer_(durable.loop, [this] { sweep(); }),
       when_open_timer_(durable.loop, [this] { run_when_open(); })

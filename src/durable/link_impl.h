@@ -85,6 +85,7 @@ private:
     Node *node_at(const Endpoint &endpoint);
     void open_space();
     void on_opened(const redisReply *reply);
+    void prepare_all();
     void prepare(Node &node);
     void run_when_open();
     void refresh_soon();
@@ -116,6 +117,7 @@ private:
     std::map<ChannelSession *, std::unique_ptr<ChannelSession>> channels_;
     std::vector<std::unique_ptr<ChannelSession>> removed_;
     Timer open_timer_;
+    Timer prepare_timer_;
     Timer refresh_timer_;
     Timer sweep_timer_;
     Timer when_open_timer_;

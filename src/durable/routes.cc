@@ -166,9 +166,7 @@ void LinkImpl::on_opened(const redisReply *reply)
     }
     trouble_.clear();
     is_open_ = true;
-    for (const std::unique_ptr<Node> &node : nodes_) {
-        prepare(*node);
-    }
+    prepare_all();
     run_when_open();
     Requests waiting;
     take_requests(&opening_, &waiting);
@@ -177,7 +175,15 @@ void LinkImpl::on_opened(const redisReply *reply)
     }
 }
 
-// An error is met again, and told, by the requests.
+// Until it is done for each shard, for without it a shard has no bounds. What
+// keeps it from being done is told by the requests.
+void LinkImpl::prepare_all()
+{
+    for (const std::unique_ptr<Node> &node : nodes_) {
+        prepare(*node);
+    }
+}
+
 void LinkImpl::prepare(Node &node)
 {
     for (unsigned i = 0; i < shards_ && node.main().is_ready(); ++i) {
@@ -185,7 +191,13 @@ void LinkImpl::prepare(Node &node)
             Words words = {"FCALL", "lawn_prepare", "1", key(i, Key::meta)};
             words.insert(words.end(), limits_.begin(), limits_.end());
             node.main().send(words, setup_.request_timeout_us,
-                             [](ReplyPtr, lawn_time_t) {});
+                             [this](ReplyPtr reply, lawn_time_t) {
+                                 if (reply && is_error(reply.get()) &&
+                                     !prepare_timer_.is_active()) {
+                                     prepare_timer_.start_after(
+                                         reopen_pause_us);
+                                 }
+                             });
         }
     }
 }

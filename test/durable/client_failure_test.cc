@@ -261,6 +261,25 @@ TEST(DurableFailure, AKeyOfAWrongTypeIsCorrupt)
     EXPECT_EQ(client.start("b").status, LAWN_OK);
 }
 
+// The bounds of a shard are recorded when that can be done.
+TEST(DurableFailure, AShardThatWasMendedHasItsBounds)
+{
+    RedisServer server;
+    server.command({"SET", "{test:0}:meta", "text"});
+    Client client(server.url(), [](lawn_durable_params_t *params) {
+        params->shards = 1;
+        params->max_pending = 1;
+    });
+    EXPECT_EQ(client.start("a").status, LAWN_ERR_CORRUPT);
+    server.command({"DEL", "{test:0}:meta"});
+    client.run_until([&server] {
+        return server.command({"HGET", "{test:0}:meta", "max_pending"})
+                   .string == "1";
+    });
+    EXPECT_EQ(client.start("a").status, LAWN_OK);
+    EXPECT_EQ(client.start("b").status, LAWN_ERR_BUSY);
+}
+
 TEST(DurableFailure, AServerWithoutMemoryIsSaid)
 {
     RedisServer server;
