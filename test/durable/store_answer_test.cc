@@ -211,6 +211,34 @@ TEST_F(DurableAnswer, TheFirstGroupStaysTheFirst)
     EXPECT_EQ(call("lawn_join", "meta push", {"lawnd"}).string, "lawnd");
 }
 
+using DurableAge = SteppedStore;
+
+TEST_F(DurableAge, NamesOfConsumersThatHaveGoneAreForgotten)
+{
+    join();
+    start("a", ago(1));
+    fire();
+    EXPECT_EQ(read().size(), 1U); // and does not answer
+    server.command({"XGROUP", "CREATECONSUMER", key("out"), group, "gone"});
+    const auto names = [this] {
+        std::set<std::string> all;
+        const Reply reply =
+            server.command({"XINFO", "CONSUMERS", key("out"), group});
+        for (const Reply &one : reply.elements) {
+            all.insert(one[1].string);
+        }
+        return all;
+    };
+    step("3000");
+    server.command({"XGROUP", "CREATECONSUMER", key("out"), group, "idle"});
+    join();
+    EXPECT_EQ(names(), (std::set<std::string>{consumer, "gone", "idle"}));
+    step("6000");
+    join();
+    EXPECT_EQ(names(), (std::set<std::string>{consumer, "idle"}));
+    EXPECT_EQ(take(0).at(0).id, "a");
+}
+
 TEST_F(DurableAnswer, WhatNobodyAnswersGoesToAnother)
 {
     const Delivery d = deliver("a");
@@ -382,14 +410,14 @@ TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
     EXPECT_LE(list(stopped).size(), 20U);
 }
 
-TEST_F(DurableAnswer, EndsAreKeptForTheirTime)
+TEST_F(DurableAge, EndsAreKeptForTheirTime)
 {
-    call("lawn_prepare", "meta", {"0", "0", "1000000", "1000"});
+    call("lawn_prepare", "meta", {"0", "0", "3600000000", "1000"});
     start("a", "+1000000");
     stop("a");
-    for (int i = 0; i < 2; ++i) {
+    for (const char *const seconds : {"4000", "8000"}) {
         EXPECT_EQ(state("a"), stopped);
-        usleep(1100000); // the time for which they are kept
+        step(seconds);
         start("b", "+1000000");
         stop("b");
     }

@@ -13,7 +13,10 @@
 #include "durable/script.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -244,6 +247,31 @@ public:
     }
 
     RedisServer server;
+};
+
+// A server whose clock is off by what a file says.
+class SteppedStore : public Store
+{
+public:
+    SteppedStore()
+        : Store({}, {"LD_PRELOAD=" + std::string(getenv("LAWN_STEPPING_CLOCK")),
+                     "LAWN_CLOCK_FILE=" + file()})
+    {
+    }
+    ~SteppedStore() override
+    {
+        unlink(file().c_str());
+    }
+
+    static std::string file()
+    {
+        return testing::TempDir() + "/lawn-clock-" + std::to_string(getpid());
+    }
+
+    static void step(const std::string &seconds)
+    {
+        std::ofstream(file()) << seconds << "\n";
+    }
 };
 
 } // namespace lawn_test

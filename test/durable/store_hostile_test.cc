@@ -6,9 +6,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <fstream>
-
 namespace
 {
 
@@ -363,30 +360,7 @@ TEST_F(DurableHostile, AFullServerStillFires)
     EXPECT_EQ(start("c", "+1").state, pending);
 }
 
-// A server whose clock is off by what a file says.
-class DurableClock : public Store
-{
-public:
-    DurableClock()
-        : Store({}, {"LD_PRELOAD=" + std::string(getenv("LAWN_STEPPING_CLOCK")),
-                     "LAWN_CLOCK_FILE=" + file()})
-    {
-    }
-    ~DurableClock() override
-    {
-        unlink(file().c_str());
-    }
-
-    static std::string file()
-    {
-        return testing::TempDir() + "/lawn-clock-" + std::to_string(getpid());
-    }
-
-    static void step(const std::string &seconds)
-    {
-        std::ofstream(file()) << seconds << "\n";
-    }
-};
+using DurableClock = SteppedStore;
 
 TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
 {
@@ -402,6 +376,7 @@ TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
     EXPECT_EQ(fire().fired, 1U);
     const std::vector<Delivery> all = read();
     ASSERT_EQ(all.size(), 2U);
+    EXPECT_GT(all[1].generation, all[0].generation);
     EXPECT_EQ(all[0].id, "a");
     EXPECT_EQ(all[1].id, "c");
     for (const Delivery &d : all) {

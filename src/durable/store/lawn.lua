@@ -89,7 +89,8 @@
 --     they go to others at once, as if they had not been delivered to it
 -- lawn_extend, STREAM: group, consumer, entry, .. -> those still its own
 -- lawn_join, meta STREAM: group [, first]
---     -> first group of the stream. On shard 0 without `first`; its reply is
+--     -> first group of the stream; forgets names of consumers that have gone.
+--     On shard 0 without `first`; its reply is
 --     `first` for the others.
 -- lawn_cron, body cron: count (1..500)
 --     -> [[id, generation, after, expression, zone], ..]: for each, the first
@@ -131,6 +132,7 @@ local MAX_BATCH = 1000
 local MAX_ATTEMPTS = 10  -- where the timer says nothing
 local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
+local CONSUMER_IDLE_MS = 3600000
 
 local PENDING, DELIVERED, SUCCESS, FAIL, STOPPED, DEAD = 1, 2, 3, 4, 5, 6
 local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET, MARK =

@@ -84,6 +84,20 @@ local function trim(s, stream)
     end
 end
 
+-- Consumers have a name of their own each, and many come and go. One that has
+-- nothing and is here after all gets its name back when it reads.
+local function forget_consumers(stream, group)
+    for _, fields in ipairs(try('XINFO', 'CONSUMERS', stream, group)) do
+        local info = {}
+        for i = 1, #fields, 2 do
+            info[fields[i]] = fields[i + 1]
+        end
+        if info.pending == 0 and info.idle > CONSUMER_IDLE_MS then
+            call('XGROUP', 'DELCONSUMER', stream, group, info.name)
+        end
+    end
+end
+
 register('lawn_join', 2, 1, 2, {'allow-oom'}, function(keys, args)
     local group, first = args[1], args[2]
     if not id_is_valid(group) or (first and not id_is_valid(first)) then
@@ -95,6 +109,7 @@ register('lawn_join', 2, 1, 2, {'allow-oom'}, function(keys, args)
     if made.err and not find(made.err, '^%-?BUSYGROUP') then
         return made
     end
+    forget_consumers(keys[2], group)
     forget_shard(keys[1])
     if first and first ~= known then
         call('HSET', keys[1], field, first)
