@@ -156,9 +156,15 @@ TEST(DurableFailure, AServerThatHangsIsLeft)
     // The answer may come late on a slow machine.
     client.run_until([&] { return client.start("a").status == LAWN_OK; });
     server.pause();
+    // The request and its connection have the same limit, and either may be
+    // found first.
     const Result result = client.start("b");
-    EXPECT_EQ(result.status, LAWN_ERR_TIMED_OUT);
-    EXPECT_TRUE(contains(result.error, "unknown")) << result.error;
+    EXPECT_TRUE(result.status == LAWN_ERR_TIMED_OUT ||
+                result.status == LAWN_ERR_IO)
+        << lawn_status_string(result.status);
+    EXPECT_TRUE(contains(result.error, "unknown") ||
+                contains(result.error, "not done"))
+        << result.error;
     client.run_until([&client] { return !error_of(&client).empty(); });
     server.resume();
     client.run_until([&] { return client.start("b").status == LAWN_OK; });

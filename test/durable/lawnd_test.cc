@@ -351,7 +351,9 @@ TEST_F(Lawnd, AnswersOfTargetsDecide)
 }
 
 // More than 16 posts and 64 places: the rest waits in the store, and uses up
-// none of its attempts.
+// none of its attempts. So what was deferred is at its first attempt when it is
+// posted. (On a slow machine, a post that is held may end by its time-out, and
+// comes again.)
 TEST_F(Lawnd, TargetWithTooMuchToDoLosesNothing)
 {
     HttpTarget target([&target](const HttpRequest &) {
@@ -360,19 +362,24 @@ TEST_F(Lawnd, TargetWithTooMuchToDoLosesNothing)
     });
     start();
     for (unsigned i = 0; i < 100; ++i) {
-        start_timer("id" + std::to_string(i), target.url(), 1);
+        start_timer("id" + std::to_string(i), target.url(), 1000);
     }
     EXPECT_TRUE(becomes([&] {
         return metric("lawnd_deliveries_total",
                       ",via=\"http\",result=\"deferred\"") >= 20;
     }));
-    EXPECT_EQ(metric("lawnd_http_posting"), 16);
+    EXPECT_LE(metric("lawnd_http_posting"), 16);
     target.release();
     for (unsigned i = 0; i < 100; ++i) {
         expect_state("id" + std::to_string(i), "success");
     }
-    EXPECT_EQ(target.requests().size(), 100U);
-    EXPECT_LE(target.most_at_once(), 16U);
+    std::set<std::string> seen;
+    for (HttpRequest request : target.requests()) {
+        if (seen.insert(request.headers["idempotency-key"]).second) {
+            EXPECT_EQ(request.headers["lawn-attempt"], "1");
+        }
+    }
+    EXPECT_EQ(seen.size(), 100U);
 }
 
 TEST_F(Lawnd, AppendsToStreams)
