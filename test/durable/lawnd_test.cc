@@ -239,10 +239,14 @@ TEST_F(Lawnd, RefusesBadCommandLinesWithOneLine)
 TEST_F(Lawnd, HelpAndVersion)
 {
     int status = -1;
-    EXPECT_EQ(run({"--help"}, &status).find("usage: lawnd "), 0U);
-    EXPECT_EQ(status, 0);
-    EXPECT_EQ(run({"--version"}, &status), "lawnd " LAWN_VERSION_STRING "\n");
-    EXPECT_EQ(status, 0);
+    for (const char *const option : {"--help", "-h"}) {
+        EXPECT_EQ(run({option}, &status).find("usage: lawnd "), 0U);
+        EXPECT_EQ(status, 0);
+    }
+    for (const char *const option : {"--version", "-V"}) {
+        EXPECT_EQ(run({option}, &status), "lawnd " LAWN_VERSION_STRING "\n");
+        EXPECT_EQ(status, 0);
+    }
 }
 
 TEST_F(Lawnd, TakesAsManyDescriptorsAsItMayHave)

@@ -81,7 +81,7 @@ bool take(int option, const char *value, Options *options, std::string *error)
     case 'h':
         options->asks_for_help = true;
         return true;
-    case 'v':
+    case 'V':
         options->asks_for_version = true;
         return true;
     default:
@@ -107,8 +107,8 @@ const char *const help_text =
     "  --http-listen HOST:PORT   serve /metrics and /healthz\n"
     "  --prefetch DURATION       how far ahead due times are fetched; 100ms\n"
     "                            by default\n"
-    "  --help                    print this\n"
-    "  --version                 print the version\n"
+    "  -h, --help                print this\n"
+    "  -V, --version             print the version\n"
     "\n"
     "SIGTERM ends it when the deliveries under way have ended. It exits with\n"
     "0 then, and with 1 after one line on stderr if the command line is wrong\n"
@@ -123,13 +123,13 @@ bool parse_options(int argc, char **argv, Options *options, std::string *error)
         {"http-listen", required_argument, nullptr, 'l'},
         {"prefetch", required_argument, nullptr, 'p'},
         {"help", no_argument, nullptr, 'h'},
-        {"version", no_argument, nullptr, 'v'},
+        {"version", no_argument, nullptr, 'V'},
         {nullptr, 0, nullptr, 0}};
     opterr = 0;
     optind = 1;
     for (;;) {
         const int next = optind;
-        const int option = getopt_long(argc, argv, ":", known, nullptr);
+        const int option = getopt_long(argc, argv, ":hV", known, nullptr);
         if (option == -1) {
             break;
         }
