@@ -30,6 +30,16 @@ bool is_passing(std::string_view error)
         [error](std::string_view i) { return begins_with(error, i); });
 }
 
+// The functions of the store say which key is of a wrong type. Redis does not;
+// `args` of a command has the one that the command is about.
+std::string key_of(const Request &request, std::string_view error)
+{
+    const bool is_needed = !request.call.function &&
+                           !request.call.args.empty() &&
+                           begins_with(error, "WRONGTYPE");
+    return is_needed ? ": " + line_of(request.call.args[0]) : "";
+}
+
 const char *name_of(Key key)
 {
     switch (key) {
@@ -169,6 +179,7 @@ void LinkImpl::command(unsigned shard, const Args &command, Done done)
     call.shard = shard;
     Request *const request = add(std::move(call), std::move(done));
     append_command(&request->wire, command);
+    request->call.args.assign(command.begin() + 1, command.begin() + 2);
     request->shard = shard;
     request->has_shard = true;
     route(request);
@@ -309,7 +320,8 @@ void LinkImpl::on_error(Request *request, const RequestSession &session,
     } else if (is_redirected) {
         finish(request, LAWN_ERR_CORRUPT, line_of(error), nullptr);
     } else {
-        finish(request, status_of_error(error), line_of(error), nullptr);
+        finish(request, status_of_error(error),
+               line_of(error) + key_of(*request, error), nullptr);
     }
 }
 

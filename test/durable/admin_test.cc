@@ -256,12 +256,15 @@ TEST_F(DurableAdmin, SaysWhatIsWrong)
               LAWN_OK);
     run_until([&] { return listing.result.is_answered; });
     EXPECT_EQ(listing.result.status, LAWN_ERR_CORRUPT);
+    EXPECT_NE(listing.result.error.find("{test:2}:dead"), std::string::npos)
+        << listing.result.error;
     Statistics statistics;
     ASSERT_EQ(lawn_durable_stats(*client, Statistics::keep, &statistics),
               LAWN_OK);
     run_until([&] { return statistics.is_answered; });
     EXPECT_EQ(statistics.stats.status, LAWN_ERR_CORRUPT);
-    EXPECT_NE(statistics.error, "");
+    EXPECT_NE(statistics.error.find("{test:2}:dead"), std::string::npos)
+        << statistics.error;
 }
 
 TEST_F(DurableAdmin, RefusesBadArguments)

@@ -254,7 +254,12 @@ TEST(DurableFailure, AKeyOfAWrongTypeIsCorrupt)
     server.command({"SET", "{test:0}:due", "text"});
     const Result result = client.start("b");
     EXPECT_EQ(result.status, LAWN_ERR_CORRUPT);
-    EXPECT_TRUE(contains(result.error, "WRONGTYPE")) << result.error;
+    EXPECT_TRUE(contains(result.error, "WRONGTYPE {test:0}:due is a string"))
+        << result.error;
+    const Result count = client.count();
+    EXPECT_EQ(count.status, LAWN_ERR_CORRUPT);
+    EXPECT_TRUE(contains(count.error, "WRONGTYPE")) << count.error;
+    EXPECT_TRUE(contains(count.error, "{test:0}:due")) << count.error;
     server.command({"RENAME", "{test:0}:kept", "{test:0}:due"});
     EXPECT_EQ(client.start("b").status, LAWN_OK);
     EXPECT_EQ(client.get("a").state, LAWN_DURABLE_PENDING);

@@ -186,7 +186,9 @@ TEST_F(DurableHostile, KeysOfAnotherType)
         server.command({"DEL", key("meta")});
         server.command({"SET", key(name), "text"});
         usleep(1100000); // what is remembered of the shard
-        refused("lawn_start", ops, start_args("a", "+1"), "WRONGTYPE");
+        refused("lawn_start", ops, start_args("a", "+1"),
+                "WRONGTYPE " + key(name) + " is a string, not a " +
+                    (name == std::string("due") ? "zset" : "hash"));
         if (name != std::string("body")) { // nothing is due
             refused("lawn_fire", fire_keys, {"1", "0", "1"}, "WRONGTYPE");
         }
@@ -203,7 +205,8 @@ TEST_F(DurableHostile, AStreamOfAnotherTypeLosesNothing)
     start("a", ago(2));
     start("b", ago(1));
     server.command({"SET", key("out"), "text"});
-    refused("lawn_fire", fire_keys, {"100", "0", "1"}, "WRONGTYPE");
+    refused("lawn_fire", fire_keys, {"100", "0", "1"},
+            "WRONGTYPE {test:0}:out is a string, not a stream");
     EXPECT_EQ(state("a"), pending);
     server.command({"DEL", key("out")});
     EXPECT_EQ(fire().fired, 2U);

@@ -171,6 +171,26 @@ local function due_of(when, now)
     return n
 end
 
+local TYPES = {
+    due = 'zset', body = 'hash', meta = 'hash', out = 'stream', push = 'stream',
+    dead = 'stream', ended0 = 'hash', ended1 = 'hash', cron = 'set',
+    config = 'hash', pumps = 'zset',
+}
+
+-- Redis says that a key is of a wrong type, but not which one. Returns a better
+-- message, or nil if it is about something else.
+local function name_wrong_key(message, keys)
+    for _, key in ipairs(find(message, '^%-?WRONGTYPE') and keys or {}) do
+        local wanted = TYPES[string.match(key, '[^:]*$')]
+        local present = call('TYPE', key).ok
+        if wanted and present ~= wanted and present ~= 'none' then
+            return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' ..
+                present .. ', not a ' .. wanted)
+        end
+    end
+    return nil
+end
+
 -- Registers a function that wants so many keys and arguments.
 local function register(name, keys_wanted, args_least, args_most, flags, run)
     redis.register_function{
@@ -186,7 +206,14 @@ local function register(name, keys_wanted, args_least, args_most, flags, run)
             if #args < args_least or #args > args_most then
                 return invalid('number of arguments of ' .. name)
             end
-            return run(keys, args)
+            local is_run, reply = pcall(run, keys, args)
+            local message = type(reply) == 'table' and reply.err or
+                not is_run and tostring(reply)
+            local named = message and name_wrong_key(message, keys)
+            if named or is_run then
+                return named or reply
+            end
+            error(reply, 0)
         end,
     }
 end
