@@ -9,8 +9,10 @@
 #include "durable/handle.h"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace lawn::durable
 {
@@ -114,6 +116,32 @@ private:
     void *const arg_;
 };
 
+// Finds out that the cursors of a list come again, as they never do by
+// themselves: it would have no end. It remembers the cursor after so many steps
+// as a power of two, and so needs no more than one.
+class Cycle
+{
+public:
+    // Whether `cursor` has come before; maybe only in a later round.
+    bool closes(std::string_view cursor)
+    {
+        if (cursor == seen_) {
+            return true;
+        }
+        if (++steps_ == limit_) {
+            steps_ = 0;
+            limit_ *= 2;
+            seen_ = cursor;
+        }
+        return false;
+    }
+
+private:
+    std::string seen_; // no cursor is empty
+    uint64_t steps_ = 0;
+    uint64_t limit_ = 1;
+};
+
 class List : public PlainRequest
 {
 public:
@@ -159,11 +187,19 @@ private:
             }
         }
         cursor_ = listed.cursor;
-        if (cursor_ == "0" && ++shard_ == link_.shards()) {
-            shard_ = 0;
-            if (++state_ > last_) {
-                finish();
+        if (cursor_ != "0") {
+            if (cycle_.closes(cursor_)) {
+                fail_corrupt();
                 return;
+            }
+        } else {
+            cycle_ = Cycle();
+            if (++shard_ == link_.shards()) {
+                shard_ = 0;
+                if (++state_ > last_) {
+                    finish();
+                    return;
+                }
             }
         }
         begin();
@@ -177,12 +213,47 @@ private:
     int state_;
     unsigned shard_ = 0;
     std::string cursor_ = "0";
+    Cycle cycle_;
 };
 
 // The dead letters of a shard, page by page.
 const redisReply *letters_of(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ARRAY ? reply : nullptr;
+}
+
+// The number of an entry, as "1700000000000-0".
+bool read_number(std::string_view text, std::pair<uint64_t, uint64_t> *number_p)
+{
+    const char *const end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, number_p->first);
+    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') {
+        return false;
+    }
+    const auto second = std::from_chars(first.ptr + 1, end, number_p->second);
+    return second.ec == std::errc() && second.ptr == end;
+}
+
+// Whether each number of a page is beyond those before it, and all are beyond
+// `from`, where the page begins ("(" and a number, or an end of the stream).
+// Otherwise there may be no end of pages.
+bool is_ordered(const redisReply *letters, std::string_view from, bool descends)
+{
+    std::pair<uint64_t, uint64_t> last;
+    bool has_last =
+        from.substr(0, 1) == "(" && read_number(from.substr(1), &last);
+    for (size_t i = 0; i < letters->elements; ++i) {
+        Entry entry;
+        std::pair<uint64_t, uint64_t> number;
+        decode_entry(letters->element[i], &entry);
+        if (!read_number(entry.entry, &number) ||
+            (has_last && (descends ? number >= last : number <= last))) {
+            return false;
+        }
+        last = number;
+        has_last = true;
+    }
+    return true;
 }
 
 // Calls visit(entry) for each letter of a page that is ours, and returns false
@@ -194,9 +265,7 @@ bool each_letter(const redisReply *letters, std::string *beyond_p, Visit visit)
     for (size_t i = 0; i < letters->elements; ++i) {
         Entry entry;
         const bool is_ours = decode_entry(letters->element[i], &entry);
-        if (!entry.entry.empty()) {
-            *beyond_p = "(" + std::string(entry.entry);
-        }
+        *beyond_p = "(" + std::string(entry.entry);
         if (is_ours && !visit(entry)) {
             return false;
         }
@@ -226,7 +295,7 @@ private:
     void on_letters(const redisReply *reply)
     {
         const redisReply *const letters = letters_of(reply);
-        if (!letters) {
+        if (!letters || !is_ordered(letters, from_, false)) {
             fail_corrupt();
             return;
         }
@@ -296,7 +365,7 @@ private:
     void on_letters(const redisReply *reply)
     {
         const redisReply *const letters = letters_of(reply);
-        if (!letters) {
+        if (!letters || !is_ordered(letters, before_, true)) {
             fail_corrupt();
             return;
         }

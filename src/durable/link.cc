@@ -179,7 +179,9 @@ void LinkImpl::command(unsigned shard, const Args &command, Done done)
     call.shard = shard;
     Request *const request = add(std::move(call), std::move(done));
     append_command(&request->wire, command);
-    request->call.args.assign(command.begin() + 1, command.begin() + 2);
+    if (command.size() > 1) {
+        request->call.args = {command[1]};
+    }
     request->shard = shard;
     request->has_shard = true;
     route(request);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -167,6 +168,13 @@ public:
         start_ = reply;
     }
 
+    // What the requests for pages of lists are answered in turn.
+    void set_pages(const std::vector<std::string> &replies)
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        pages_ = replies;
+    }
+
 private:
     struct Peer {
         redisReader *reader = redisReaderCreate();
@@ -230,6 +238,11 @@ private:
                 const std::lock_guard<std::mutex> lock(mutex_);
                 reply = start_.empty() ? reply : start_;
             }
+            if (words[0] == "XRANGE" || words[0] == "XREVRANGE" ||
+                (words.size() > 1 && words[1] == "lawn_list")) {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                reply = pages_.at(next_page_++ % pages_.size());
+            }
             const unsigned period = period_;
             random_.seed(seed_ += 7919);
             const bool is_bad = period != 0 && random_() % period == 0;
@@ -251,6 +264,8 @@ private:
     std::mt19937 random_;
     std::mutex mutex_;
     std::string start_;
+    std::vector<std::string> pages_;
+    size_t next_page_ = 0;
     std::thread thread_;
 };
 
@@ -290,6 +305,76 @@ TEST(DurableHostile, NothingTheServerSaysCrashesTheClient)
     client.run_until([&client] { return client.start("a").status == LAWN_OK; });
     client.run_until(
         [&client] { return lawn_durable_error(client) == nullptr; });
+}
+
+std::string list_page(const std::string &cursor)
+{
+    return "*2\r\n" + bulk(cursor) + "*0\r\n";
+}
+
+// As long as a page can be, so that another is asked for.
+std::string letters(const std::vector<std::string> &numbers)
+{
+    std::string page = "*" + std::to_string(numbers.size()) + "\r\n";
+    for (const std::string &number : numbers) {
+        page += "*2\r\n" + bulk(number) + "*2\r\n" + bulk("x") + bulk("y");
+    }
+    return page;
+}
+
+// A server can make up pages that lead back to where they began.
+TEST(DurableHostile, NoListGoesRoundForEver)
+{
+    HostileServer server;
+    Client client("unix:" + server.path());
+    const auto each = [](void *, const lawn_durable_item_t *) {};
+    const auto ask = [&](const std::function<lawn_status_t(Result *)> &list,
+                         const std::vector<std::string> &pages) {
+        Result result;
+        server.set_pages(pages);
+        EXPECT_EQ(list(&result), LAWN_OK);
+        client.run_until([&] { return result.is_answered; });
+        EXPECT_EQ(result.status, LAWN_ERR_CORRUPT) << pages[0];
+    };
+    std::vector<std::string> round;
+    for (int i = 1; i <= 100; ++i) {
+        round.push_back(list_page(std::to_string(i)));
+    }
+    for (const auto &pages :
+         {std::vector<std::string>{list_page("1")}, round}) {
+        ask(
+            [&](Result *result) {
+                return lawn_durable_list(client, LAWN_DURABLE_PENDING, 0, each,
+                                         Result::keep, result);
+            },
+            pages);
+    }
+    std::vector<std::string> up;
+    std::vector<std::string> down;
+    for (int i = 100; i < 300; ++i) {
+        up.push_back(std::to_string(i) + "-0");
+        down.push_back(std::to_string(400 - i) + "-0");
+    }
+    const std::vector<std::string> pages[] = {
+        {letters(std::vector<std::string>(200, "1-1"))},
+        {letters(std::vector<std::string>(200, "what"))},
+        {letters(std::vector<std::string>(200, ""))},
+        {letters(up)},
+        {letters(down)},
+    };
+    for (const std::vector<std::string> &one : pages) {
+        ask(
+            [&](Result *result) {
+                return lawn_durable_list_dead(client, 0, each, Result::keep,
+                                              result);
+            },
+            one);
+        ask(
+            [&](Result *result) {
+                return lawn_durable_replay(client, "a", Result::keep, result);
+            },
+            one);
+    }
 }
 
 // The status says what it is.
