@@ -6,12 +6,12 @@
 
 #include "base/base.h"
 #include "durable/codec.h"
+#include "durable/guard.h"
 #include "durable/handle.h"
 
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <new>
 #include <utility>
 
 namespace lawn::durable
@@ -548,17 +548,17 @@ private:
 // Makes a request and opens it. BUSY if too many are unanswered.
 template <typename Kind, typename... Args>
 lawn_status_t make(lawn_durable_t *durable, Args... args)
-try {
-    if (!durable || durable->is_closing) {
-        return LAWN_ERR_INVALID_PARAM;
-    }
-    if (durable->link->requests() >= durable->params.max_requests) {
-        return LAWN_ERR_BUSY;
-    }
-    std::make_shared<Kind>(durable, args...)->open();
-    return LAWN_OK;
-} catch (const std::bad_alloc &) {
-    return LAWN_ERR_NO_MEMORY;
+{
+    return guarded([&] {
+        if (!durable || durable->is_closing) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+        if (durable->link->requests() >= durable->params.max_requests) {
+            return LAWN_ERR_BUSY;
+        }
+        std::make_shared<Kind>(durable, args...)->open();
+        return LAWN_OK;
+    });
 }
 
 } // namespace

@@ -4,8 +4,9 @@
 
 #include "durable/answers.h"
 
+#include "durable/guard.h"
+
 #include <algorithm>
-#include <iterator>
 
 namespace lawn::durable
 {
@@ -70,14 +71,27 @@ void Answers::close()
             continue;
         }
         s->pause->stop();
-        for (take_batch(s); !s->sent.empty(); take_batch(s)) {
-            link_.call(call_for(shard), [](const Answer &) {});
+        bool has_memory = true;
+        while (has_memory && !(s->sent.empty() && s->waiting.empty())) {
+            has_memory = attempt([&] {
+                take_batch(s);
+                link_.call(call_for(shard), [](const Answer &) {});
+            });
             for (; !s->sent.empty(); s->sent.pop_front()) {
-                finish(shard, s->sent.front(), LAWN_ERR_IO,
-                       "unknown: the consumer was closed", 0, false);
+                finish_closed(shard, s->sent.front());
             }
         }
+        for (const Verdict &verdict : s->waiting) {
+            finish_closed(shard, verdict);
+        }
+        s->waiting.clear();
     }
+}
+
+void Answers::finish_closed(unsigned shard, const Verdict &verdict)
+{
+    finish(shard, verdict, LAWN_ERR_IO, "unknown: the consumer was closed", 0,
+           false);
 }
 
 void Answers::flush()
@@ -95,10 +109,10 @@ void Answers::take_batch(Shard *shard)
 {
     if (shard->sent.empty()) {
         std::vector<Verdict> &waiting = shard->waiting;
-        const auto end =
-            waiting.begin() +
-            static_cast<ptrdiff_t>(std::min(waiting.size(), most_in_batch));
-        std::move(waiting.begin(), end, std::back_inserter(shard->sent));
+        const size_t count = std::min(waiting.size(), most_in_batch);
+        const auto end = waiting.begin() + static_cast<ptrdiff_t>(count);
+        shard->sent.resize(count); // fails before anything is moved
+        std::move(waiting.begin(), end, shard->sent.begin());
         waiting.erase(waiting.begin(), end);
     }
 }

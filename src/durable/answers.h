@@ -81,6 +81,7 @@ private:
     Call call_for(unsigned shard) const;
     void on_answer(unsigned shard, const Answer &answer);
     void complete(unsigned shard, const Answer &answer);
+    void finish_closed(unsigned shard, const Verdict &verdict);
     void finish(unsigned shard, const Verdict &verdict, lawn_status_t status,
                 const char *error, long long result, bool is_unknown);
 

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "durable/backoff.h"
+#include "durable/guard.h"
 #include "durable/name.h"
 
 #include <algorithm>
@@ -401,7 +402,8 @@ void ConsumerCore::stop()
         reader->close();
     }
     if (is_joined_) {
-        give_back();
+        // What is not given back goes to others when its lease is over.
+        attempt([this] { give_back(); });
     }
 }
 
@@ -465,8 +467,10 @@ void ConsumerCore::close()
 
 } // namespace lawn::durable
 
+using lawn::durable::attempt;
 using lawn::durable::ConsumerConfig;
 using lawn::durable::ConsumerCore;
+using lawn::durable::guarded;
 using lawn::durable::Key;
 
 // The program's handle. The core may outlive it to the end of a poll, as it may
@@ -478,7 +482,10 @@ struct lawn_durable_consumer : lawn::durable::Attached {
                                                           deliver, arg))
     {
         durable->attached.insert(this);
-        core->open();
+        if (!attempt([this] { core->open(); })) {
+            durable->attached.erase(this);
+            throw std::bad_alloc();
+        }
     }
 
     ~lawn_durable_consumer() override
@@ -486,7 +493,8 @@ struct lawn_durable_consumer : lawn::durable::Attached {
         durable->attached.erase(this);
         core->close();
         if (durable->loop.is_polling()) {
-            durable->loop.defer([keep = core] {});
+            attempt([this] { durable->loop.defer([keep = core] {}); }) ||
+                core->stay();
         }
     }
 
@@ -494,17 +502,8 @@ struct lawn_durable_consumer : lawn::durable::Attached {
     const std::shared_ptr<ConsumerCore> core;
 };
 
-lawn_status_t lawn_durable_consume_sized(lawn_durable_t *durable,
-                                         const lawn_durable_consume_t *consume,
-                                         size_t size,
-                                         lawn_durable_deliver_fn_t deliver,
-                                         void *arg,
-                                         lawn_durable_consumer_t **consumer_p)
-try {
-    lawn_durable_consume_t params;
-    if (!lawn::read_known(consume, size, &params)) {
-        return LAWN_ERR_UNSUPPORTED;
-    }
+static ConsumerConfig config_of(const lawn_durable_consume_t &params)
+{
     ConsumerConfig config;
     config.group = params.group ? params.group : "lawn";
     config.name = params.name ? params.name : lawn::durable::unique_name();
@@ -513,18 +512,32 @@ try {
     config.max_in_flight = params.max_in_flight ? params.max_in_flight : 256;
     config.limit = params.limit;
     config.lease_us = params.lease_us ? params.lease_us : 30000000;
-    if (!durable || durable->is_closing || !deliver || !consumer_p ||
-        !lawn::durable::id_is_valid(config.group) ||
-        !lawn::durable::id_is_valid(config.name) ||
-        config.lease_us < lawn::durable::shortest_lease_us ||
-        config.lease_us > lawn::durable::longest_lease_us) {
-        return LAWN_ERR_INVALID_PARAM;
-    }
-    *consumer_p =
-        new lawn_durable_consumer(durable, std::move(config), deliver, arg);
-    return LAWN_OK;
-} catch (const std::bad_alloc &) {
-    return LAWN_ERR_NO_MEMORY;
+    return config;
+}
+
+lawn_status_t lawn_durable_consume_sized(lawn_durable_t *durable,
+                                         const lawn_durable_consume_t *consume,
+                                         size_t size,
+                                         lawn_durable_deliver_fn_t deliver,
+                                         void *arg,
+                                         lawn_durable_consumer_t **consumer_p)
+{
+    return guarded([&] {
+        lawn_durable_consume_t params;
+        if (!lawn::read_known(consume, size, &params)) {
+            return LAWN_ERR_UNSUPPORTED;
+        }
+        const ConsumerConfig config = config_of(params);
+        if (!durable || durable->is_closing || !deliver || !consumer_p ||
+            !lawn::durable::id_is_valid(config.group) ||
+            !lawn::durable::id_is_valid(config.name) ||
+            config.lease_us < lawn::durable::shortest_lease_us ||
+            config.lease_us > lawn::durable::longest_lease_us) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+        *consumer_p = new lawn_durable_consumer(durable, config, deliver, arg);
+        return LAWN_OK;
+    });
 }
 
 lawn_status_t lawn_durable_answer(lawn_durable_consumer_t *consumer,
@@ -532,29 +545,26 @@ lawn_status_t lawn_durable_answer(lawn_durable_consumer_t *consumer,
                                   lawn_durable_answer_t answer,
                                   uint64_t delay_us, const char *error,
                                   lawn_durable_fn_t done, void *arg)
-try {
-    if (!consumer || answer < LAWN_DURABLE_DONE ||
-        answer > LAWN_DURABLE_DEFER) {
-        return LAWN_ERR_INVALID_PARAM;
-    }
-    return consumer->core->answer(delivery, answer, delay_us, error, done, arg);
-} catch (const std::bad_alloc &) {
-    return LAWN_ERR_NO_MEMORY;
+{
+    return guarded([&] {
+        return consumer && answer >= LAWN_DURABLE_DONE &&
+                       answer <= LAWN_DURABLE_DEFER
+                   ? consumer->core->answer(delivery, answer, delay_us, error,
+                                            done, arg)
+                   : LAWN_ERR_INVALID_PARAM;
+    });
 }
 
 void lawn_durable_extend(lawn_durable_consumer_t *consumer,
                          const lawn_durable_delivery_t *delivery)
-try {
-    consumer->core->extend(delivery);
-} catch (const std::bad_alloc &) {
-    // The lease is not extended, which is what a lost request would give.
+{
+    // A lease that is not extended is what a lost request would give.
+    attempt([&] { consumer->core->extend(delivery); });
 }
 
 void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer)
-try {
+{
     consumer->core->stop();
-} catch (const std::bad_alloc &) {
-    // What was not given back goes to others when its lease is over.
 }
 
 size_t lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer)

@@ -142,11 +142,9 @@ int lawn_durable_fd(const lawn_durable_t *durable)
 unsigned lawn_durable_poll(void *durable)
 {
     lawn_durable_t *const self = static_cast<lawn_durable_t *>(durable);
-    try {
-        return self->is_closing ? 0 : self->loop.poll();
-    } catch (const std::bad_alloc &) {
-        return 1; // the next poll goes on
-    }
+    unsigned count = 1; // if it fails, the next poll goes on
+    attempt([&] { count = self->is_closing ? 0 : self->loop.poll(); });
+    return count;
 }
 
 lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
@@ -159,11 +157,9 @@ lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 
 const char *lawn_durable_error(const lawn_durable_t *durable)
 {
-    try {
-        return durable->link->error();
-    } catch (const std::bad_alloc &) {
-        return "out of memory";
-    }
+    const char *error = "out of memory";
+    attempt([&] { error = durable->link->error(); });
+    return error;
 }
 
 unsigned lawn_durable_shards(const lawn_durable_t *durable)

@@ -7,17 +7,30 @@
 
 #include <lawn/base.h>
 
-#include <new>
+#include <exception>
 
 namespace lawn::durable
 {
 
+// What the standard library throws is for want of memory, or of something else
+// that the kernel gives, such as random numbers.
 template <typename Fn> lawn_status_t guarded(const Fn &fn)
 {
     try {
         return fn();
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {
         return LAWN_ERR_NO_MEMORY;
+    }
+}
+
+// For functions that cannot tell. False: only a part of it was done.
+template <typename Fn> bool attempt(const Fn &fn)
+{
+    try {
+        fn();
+        return true;
+    } catch (const std::exception &) {
+        return false;
     }
 }
 

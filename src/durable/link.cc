@@ -3,6 +3,7 @@
 // Requests: their way to a session, what becomes of them when the store does
 // not do them, and their end. The nodes and the slots are in routes.cc.
 
+#include "durable/guard.h"
 #include "durable/hash.h"
 #include "durable/link_impl.h"
 
@@ -93,17 +94,20 @@ LinkImpl::LinkImpl(lawn_durable &durable, Url url)
 LinkImpl::~LinkImpl()
 {
     is_ending_ = true;
-    const Failure failure = {LAWN_ERR_IO, "the client was closed"};
+    Failure failure = {LAWN_ERR_IO, ""};
+    Failure unknown = {LAWN_ERR_IO, ""};
+    attempt([&] {
+        failure.why = "the client was closed";
+        unknown.why = "unknown: the client was closed";
+    });
     for (const std::unique_ptr<Node> &node : nodes_) {
-        node->for_each_session([this, &failure](RequestSession &session) {
+        node->for_each_session([&](RequestSession &session) {
             for (Request &i : session.sent) {
                 i.is_in_flight = false;
             }
             fail_all(&session.queued, failure);
-            fail_all(&session.sent,
-                     {LAWN_ERR_IO, "unknown: the client was closed"});
-            fail_all(&session.unsynced,
-                     {LAWN_ERR_IO, "unknown: the client was closed"});
+            fail_all(&session.sent, unknown);
+            fail_all(&session.unsynced, unknown);
         });
     }
     fail_all(&opening_, failure);
@@ -166,7 +170,20 @@ void LinkImpl::call(Call call, Done done)
         done({LAWN_ERR_IO, "the client is being closed", nullptr, 0});
         return;
     }
-    route(add(std::move(call), std::move(done)));
+    Request *const request = add(std::move(call), std::move(done));
+    try {
+        route(request);
+    } catch (...) {
+        withdraw(request);
+        throw;
+    }
+}
+
+// Nobody will be answered, for the caller is told at once.
+void LinkImpl::withdraw(Request *request)
+{
+    --unanswered_;
+    request->list->erase(request->self);
 }
 
 void LinkImpl::command(unsigned shard, const Args &command, Done done)
@@ -178,13 +195,18 @@ void LinkImpl::command(unsigned shard, const Args &command, Done done)
     Call call = {};
     call.shard = shard;
     Request *const request = add(std::move(call), std::move(done));
-    append_command(&request->wire, command);
-    if (command.size() > 1) {
-        request->call.args = {command[1]};
-    }
     request->shard = shard;
     request->has_shard = true;
-    route(request);
+    try {
+        append_command(&request->wire, command);
+        if (command.size() > 1) {
+            request->call.args = {command[1]};
+        }
+        route(request);
+    } catch (...) {
+        withdraw(request);
+        throw;
+    }
 }
 
 void LinkImpl::build(Request *request) const
@@ -207,7 +229,9 @@ void LinkImpl::build(Request *request) const
         words.push_back(key(request->shard, i));
     }
     words.insert(words.end(), call.args.begin(), call.args.end());
-    append_command(&request->wire, words);
+    std::string wire;
+    append_command(&wire, words);
+    request->wire = std::move(wire); // all of it, or nothing
     request->call.args.clear();
 }
 
@@ -242,6 +266,8 @@ void LinkImpl::pause(Request *request, std::string_view why)
 
 void LinkImpl::on_timer(Request *request)
 {
+    // Comes back soon if this fails for want of memory.
+    request->timer.start_after(first_pause_us);
     if (request->failure != LAWN_OK) {
         finish(request, request->failure, request->trouble, nullptr);
     } else if (lawn_get_time() < request->deadline) {
@@ -274,8 +300,10 @@ void LinkImpl::finish(Request *request, lawn_status_t status,
 {
     const ReplyPtr kept = std::move(request->reply); // `reply` may be this
     const Done done = std::move(request->done);
-    const Answer answer = {status, "", reply, request->sent};
-    const std::string text = error; // it may be the request's
+    const std::string trouble = std::move(request->trouble); // so may `error`
+    const Answer answer = {
+        status, &error == &request->trouble ? trouble.c_str() : error.c_str(),
+        reply, request->sent};
     request->done = nullptr;
     request->timer.stop();
     if (!request->is_in_flight) {
@@ -283,9 +311,7 @@ void LinkImpl::finish(Request *request, lawn_status_t status,
     }
     if (done) {
         --unanswered_;
-        Answer with_text = answer;
-        with_text.error = text.c_str();
-        done(with_text);
+        done(answer);
     }
 }
 

@@ -73,6 +73,7 @@ public:
 
 private:
     Request *add(Call call, Done done);
+    void withdraw(Request *request);
     void on_timer(Request *request);
     void route(Request *request);
     void pause(Request *request, std::string_view why);

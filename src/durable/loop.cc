@@ -222,6 +222,16 @@ unsigned Loop::poll()
     if (is_polling_) {
         return 0;
     }
+    try {
+        return run_pass();
+    } catch (...) {
+        set_timer_fd(0); // what is left is done in the next poll
+        throw;
+    }
+}
+
+unsigned Loop::run_pass()
+{
     const Polling polling(&is_polling_);
     unsigned count = run_deferred();
     epoll_event events[max_events];

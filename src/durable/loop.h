@@ -98,6 +98,7 @@ private:
     void set_timer_fd(lawn_time_t deadline);
     void arm_for(lawn_time_t deadline);
     void arm();
+    unsigned run_pass();
     unsigned run_due();
     unsigned run_deferred();
     void flush_marked();

@@ -169,7 +169,6 @@ void RequestSession::transmit(Request *request)
     }
     move_request(request, &sent);
     request->sent = lawn_get_time();
-    request->is_in_flight = true;
     if (request->is_asking) {
         send(Words{"ASKING"}, setup_.request_timeout_us,
              [](ReplyPtr, lawn_time_t) {});
@@ -178,6 +177,7 @@ void RequestSession::transmit(Request *request)
          [this, request](ReplyPtr reply, lawn_time_t) {
              on_answer(request, std::move(reply));
          });
+    request->is_in_flight = true;
     if (waits() && !batch_.is_active()) {
         batch_.start_after(0);
     }

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "durable/cron.h"
+#include "durable/guard.h"
 #include "durable/name.h"
 
 #include <algorithm>
@@ -346,7 +347,7 @@ void PumpCore::close()
 {
     if (schedule_) {
         schedule_->stop();
-        beat(false);
+        attempt([this] { beat(false); }); // it will be missed otherwise
     }
     is_closed_ = true;
     link_.forget(this);
@@ -359,6 +360,8 @@ void PumpCore::close()
 
 } // namespace lawn::durable
 
+using lawn::durable::attempt;
+using lawn::durable::guarded;
 using lawn::durable::PumpConfig;
 using lawn::durable::PumpCore;
 
@@ -368,7 +371,10 @@ struct lawn_durable_pump : lawn::durable::Attached {
         : durable(d), core(std::make_shared<PumpCore>(d, std::move(config)))
     {
         durable->attached.insert(this);
-        core->open();
+        if (!attempt([this] { core->open(); })) {
+            durable->attached.erase(this);
+            throw std::bad_alloc();
+        }
     }
 
     ~lawn_durable_pump() override
@@ -376,7 +382,8 @@ struct lawn_durable_pump : lawn::durable::Attached {
         durable->attached.erase(this);
         core->close();
         if (durable->loop.is_polling()) {
-            durable->loop.defer([keep = core] {});
+            attempt([this] { durable->loop.defer([keep = core] {}); }) ||
+                core->stay();
         }
     }
 
@@ -388,26 +395,27 @@ lawn_status_t
 lawn_durable_pump_start_sized(lawn_durable_t *durable,
                               const lawn_durable_pump_params_t *pump_params,
                               size_t size, lawn_durable_pump_t **pump_p)
-try {
-    lawn_durable_pump_params_t params;
-    if (!lawn::read_known(pump_params, size, &params)) {
-        return LAWN_ERR_UNSUPPORTED;
-    }
-    PumpConfig config;
-    config.name = params.name ? params.name : lawn::durable::unique_name();
-    config.prefetch_us = params.prefetch_us ? params.prefetch_us : 100000;
-    config.coalesce_us = params.coalesce_us ? params.coalesce_us : 250;
-    // An hour is longer than what anybody wants of either.
-    constexpr uint64_t longest_us = 3600000000;
-    if (!durable || durable->is_closing || !pump_p ||
-        !lawn::durable::id_is_valid(config.name) ||
-        config.prefetch_us > longest_us || config.coalesce_us > longest_us) {
-        return LAWN_ERR_INVALID_PARAM;
-    }
-    *pump_p = new lawn_durable_pump(durable, std::move(config));
-    return LAWN_OK;
-} catch (const std::bad_alloc &) {
-    return LAWN_ERR_NO_MEMORY;
+{
+    return guarded([&] {
+        lawn_durable_pump_params_t params;
+        if (!lawn::read_known(pump_params, size, &params)) {
+            return LAWN_ERR_UNSUPPORTED;
+        }
+        PumpConfig config;
+        config.name = params.name ? params.name : lawn::durable::unique_name();
+        config.prefetch_us = params.prefetch_us ? params.prefetch_us : 100000;
+        config.coalesce_us = params.coalesce_us ? params.coalesce_us : 250;
+        // An hour is longer than what anybody wants of either.
+        constexpr uint64_t longest_us = 3600000000;
+        if (!durable || durable->is_closing || !pump_p ||
+            !lawn::durable::id_is_valid(config.name) ||
+            config.prefetch_us > longest_us ||
+            config.coalesce_us > longest_us) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+        *pump_p = new lawn_durable_pump(durable, std::move(config));
+        return LAWN_OK;
+    });
 }
 
 void lawn_durable_pump_query_sized(const lawn_durable_pump_t *pump,

@@ -42,6 +42,13 @@ public:
     // Begins when the store is reached.
     void open();
     void close();
+    // Is never freed: without memory, nobody can do so after the poll in which
+    // it was closed.
+    bool stay()
+    {
+        kept_ = shared_from_this();
+        return true;
+    }
 
     const lawn_durable_pump_stats_t &stats() const
     {
@@ -90,6 +97,7 @@ private:
     lawn_durable_pump_stats_t stats_ = {};
     bool is_touched_ = false;
     bool is_closed_ = false;
+    std::shared_ptr<PumpCore> kept_;
 };
 
 } // namespace lawn::durable

@@ -348,9 +348,12 @@ void Session::expect(Handler handler, uint64_t timeout_us)
 
 void Session::send(std::string_view wire, uint64_t timeout_us, Handler handler)
 {
-    socket_.out().append(wire);
+    // Without memory for one of these, nothing is sent: the replies must go to
+    // those who have asked.
+    socket_.out().reserve(socket_.out().size() + wire.size());
     socket_.send();
     expect(std::move(handler), timeout_us);
+    socket_.out().append(wire);
 }
 
 void Session::send(const Words &words, uint64_t timeout_us, Handler handler)

@@ -255,8 +255,8 @@ void Socket::send()
     if (!is_connected_ || is_marked_) {
         return;
     }
-    is_marked_ = true;
     loop_.mark(this);
+    is_marked_ = true;
     // A program that sleeps now must wake to write.
     if (!loop_.is_polling() && (events_ & EPOLLOUT) == 0 &&
         !watch(EPOLLIN | EPOLLOUT)) {

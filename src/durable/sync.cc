@@ -29,7 +29,7 @@ void on_answer(void *arg, const lawn_durable_result_t *result)
         durable->sync_error = result->error ? result->error : "";
         durable->sync_payload.assign(static_cast<const char *>(result->payload),
                                      result->payload_size);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {
         waiter->result = {};
         waiter->result.status = LAWN_ERR_NO_MEMORY;
         return;

@@ -1,0 +1,245 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Without memory, functions of the C API say so, and no exception leaves one.
+// Each allocation fails once: the first in the first round, the second in the
+// next, until a round has none left. They are counted with --wrap, since a
+// replaced operator new would be valgrind's.
+
+#include "flow_fixture.h"
+
+#include <new>
+
+namespace
+{
+
+constexpr unsigned never = 0;
+unsigned countdown = never; // 1: the next allocation fails
+bool has_failed = false;
+
+} // namespace
+
+extern "C" {
+
+void *__real__Znwm(size_t size); // operator new
+
+void *__wrap__Znwm(size_t size)
+{
+    if (countdown != never && --countdown == 0) {
+        has_failed = true;
+        throw std::bad_alloc();
+    }
+    return __real__Znwm(size);
+}
+}
+
+namespace
+{
+
+using namespace lawn_test;
+
+class DurableMemory : public Flow
+{
+protected:
+    // Calls `call` with an allocation that fails, for each that it makes.
+    static void fail_each(const std::function<lawn_status_t()> &call)
+    {
+        unsigned failures = 0;
+        for (unsigned n = 1; n < 10000; ++n) {
+            const lawn_status_t status = with_failure(n, call);
+            if (!has_failed) {
+                EXPECT_EQ(status, LAWN_OK);
+                EXPECT_GT(failures, 0U);
+                return;
+            }
+            EXPECT_EQ(status, LAWN_ERR_NO_MEMORY);
+            ++failures;
+        }
+        ADD_FAILURE() << "there is no end of allocations";
+    }
+
+    template <class Call> static auto with_failure(unsigned n, const Call &call)
+    {
+        has_failed = false;
+        countdown = n;
+        const auto result = call();
+        countdown = never;
+        return result;
+    }
+
+    // The same for a request: who is told NO_MEMORY is not called later.
+    void fail_each_request(
+        const std::function<lawn_status_t(lawn_durable_fn_t, void *)> &request,
+        lawn_status_t status = LAWN_OK)
+    {
+        Result result;
+        fail_each([&] { return request(Result::keep, &result); });
+        run_until([&] { return result.is_answered; });
+        EXPECT_EQ(result.status, status) << result.error;
+        get("a"); // the answers to others would have come before
+        EXPECT_EQ(result.answers, 1U);
+    }
+};
+
+TEST_F(DurableMemory, ARequestIsRefusedOrAnswered)
+{
+    start("a", 3600000000);
+    const auto each = [](void *, const lawn_durable_item_t *) {};
+    lawn_durable_start_t start = timer("a", 3600000000, "payload");
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_start(*client, &start, done, arg);
+    });
+    lawn_durable_update_t update = {};
+    update.id = "a";
+    update.generation = get("a").generation;
+    update.delay_us = 3600000000;
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_update(*client, &update, done, arg);
+    });
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_stop(*client, "a", 0, done, arg);
+    });
+    start.cron = "0 * * * *";
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_start(*client, &start, done, arg);
+    });
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_get(*client, "a", done, arg);
+    });
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_count(*client, done, arg);
+    });
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_list(*client, LAWN_DURABLE_UNKNOWN, 0, each, done,
+                                 arg);
+    });
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_list_dead(*client, 0, each, done, arg);
+    });
+    fail_each_request(
+        [&](lawn_durable_fn_t done, void *arg) {
+            return lawn_durable_replay(*client, "a", done, arg);
+        },
+        LAWN_ERR_NO_ELEM);
+    fail_each_request([&](lawn_durable_fn_t done, void *arg) {
+        return lawn_durable_drain(*client, false, done, arg);
+    });
+}
+
+TEST_F(DurableMemory, WhatIsNotMadeIsNotThere)
+{
+    const std::string url = server->url();
+    lawn_durable_params_t params = {};
+    params.url = url.c_str();
+    params.name_space = "other";
+    lawn_durable_t *other = nullptr;
+    fail_each([&] { return lawn_durable_open(&params, &other); });
+    lawn_durable_pump_t *pump = nullptr;
+    const lawn_durable_pump_params_t pump_params = {};
+    fail_each(
+        [&] { return lawn_durable_pump_start(other, &pump_params, &pump); });
+    lawn_durable_consumer_t *consumer = nullptr;
+    const lawn_durable_consume_t consume = {};
+    fail_each([&] {
+        return lawn_durable_consume(
+            other, &consume, [](void *, const lawn_durable_delivery_t *) {},
+            nullptr, &consumer);
+    });
+    lawn_durable_close(other);
+}
+
+// Nothing of this can say that it has failed.
+TEST_F(DurableMemory, WhatEndsEnds)
+{
+    for (unsigned n = 1; n < 60; ++n) {
+        Client *const other = add_client();
+        Taker taker(other);
+        taker.answer = nullptr;
+        lawn_durable_consume_t consume = {};
+        consume.lease_us = 50000;
+        taker.open(consume);
+        lawn_durable_pump_t *const pump = add_pump(other);
+        start("a", 0);
+        start("b", 0);
+        run_until([&] { return taker.count("a") > 0 && taker.count("b") > 0; });
+        taker.reply(taker.given[0], LAWN_DURABLE_DONE);
+        Result result;
+        lawn_durable_get(*other, "a", Result::keep, &result);
+        with_failure(n, [&] {
+            switch (n % 3) {
+            case 0:
+                lawn_durable_consumer_stop(taker.consumer);
+                lawn_durable_pump_close(pump);
+                break;
+            case 1:
+                taker.close();
+                break;
+            case 2:
+                other->close();
+                taker.consumer = nullptr;
+                break;
+            }
+            return 0;
+        });
+        taker.close();
+        other->close();
+        EXPECT_EQ(result.answers, 1U);
+        EXPECT_EQ(taker.answered, 1U);
+        clients.pop_back();
+    }
+}
+
+// Answers all, and allocates nothing of its own.
+struct Plain {
+    lawn_durable_consumer_t *consumer = nullptr;
+    unsigned taken = 0;
+
+    static void take(void *arg, const lawn_durable_delivery_t *delivery)
+    {
+        Plain *const self = static_cast<Plain *>(arg);
+        self->taken += delivery->id[0] == 'b';
+        lawn_durable_answer(self->consumer, delivery, LAWN_DURABLE_DONE, 0,
+                            nullptr, nullptr, nullptr);
+    }
+};
+
+// Whatever a poll could not do, no request is answered twice or never, and the
+// client works on.
+TEST_F(DurableMemory, APollThatFailsIsMadeGood)
+{
+    add_pump(client);
+    Plain plain;
+    const lawn_durable_consume_t consume = {};
+    ASSERT_EQ(lawn_durable_consume(*client, &consume, Plain::take, &plain,
+                                   &plain.consumer),
+              LAWN_OK);
+    unsigned failures = 0;
+    for (unsigned n = 1; n < 150; ++n) {
+        Result results[3];
+        const lawn_durable_start_t start = timer("a", 0, "payload");
+        lawn_durable_start(*client, &start, Result::keep, &results[0]);
+        lawn_durable_get(*client, "a", Result::keep, &results[1]);
+        lawn_durable_count(*client, Result::keep, &results[2]);
+        has_failed = false;
+        run_until([&] {
+            countdown = has_failed ? never : n;
+            lawn_durable_poll(*client);
+            countdown = never;
+            return has_failed ||
+                   (results[0].is_answered && results[1].is_answered &&
+                    results[2].is_answered);
+        });
+        failures += has_failed;
+        for (const Result &result : results) {
+            run_until([&] { return result.is_answered; });
+        }
+        for (const Result &result : results) {
+            EXPECT_EQ(result.answers, 1U);
+        }
+    }
+    EXPECT_GT(failures, 20U);
+    run_until([&] { return get("a").status == LAWN_OK; });
+    start("b", 0);
+    run_until([&] { return plain.taken > 0; });
+}
+
+} // namespace
