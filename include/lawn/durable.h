@@ -521,7 +521,8 @@ typedef struct {
     uint64_t died;
     uint64_t missed;
     uint64_t corrupt; /* timers and deliveries that could not be read, as
-                       * somebody else has written there; they were dropped */
+                       * somebody else has written there. Those timers are
+                       * gone, the deliveries are dead letters. */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
