@@ -63,10 +63,7 @@ void take_requests(Requests *from, Requests *to)
 RequestSession::RequestSession(Node &node, int durability)
     : Session(node.link.setup(), Kind::functions), node_(node),
       durability_(durability), batch_(*setup_.loop, [this] { end_batch(); }),
-      restart_(*setup_.loop, [this] {
-          restart("the functions are gone, or it "
-                  "has become a replica");
-      })
+      restart_(*setup_.loop, [this] { restart_when_idle(); })
 {
 }
 
@@ -145,14 +142,14 @@ void RequestSession::add(Request *request)
 {
     move_request(request, &queued);
     start();
-    if (is_ready() && !is_waiting_) {
+    if (may_transmit()) {
         transmit(request);
     }
 }
 
 void RequestSession::transmit_queued()
 {
-    while (!queued.empty() && is_ready() && !is_waiting_) {
+    while (!queued.empty() && may_transmit()) {
         transmit(&queued.front());
     }
 }
@@ -201,6 +198,22 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
         move_request(request, &unsynced);
     } else {
         node_.link.finish(request, LAWN_OK, "", reply.get());
+    }
+}
+
+// Not on a connection that is about to be given up.
+bool RequestSession::may_transmit() const
+{
+    return is_ready() && !is_waiting_ && !restart_.is_active();
+}
+
+// What is under way is answered before, so that its end is known.
+void RequestSession::restart_when_idle()
+{
+    if (sent.empty()) {
+        restart("the functions are gone, or it has become a replica");
+    } else {
+        restart_soon();
     }
 }
 

@@ -84,6 +84,8 @@ private:
     bool waits() const; // for replicas or the disk, after each batch
     void end_batch();
     void on_waited(const redisReply *reply);
+    bool may_transmit() const;
+    void restart_when_idle();
     void restart_soon();
 
     Node &node_;
