@@ -405,8 +405,7 @@ void LinkImpl::remove(ChannelSession *channel)
 {
     const auto found = channels_.find(channel);
     channel->mute();
-    removed_.push_back(std::move(found->second));
-    channels_.erase(found);
+    removed_.insert(channels_.extract(found)); // allocates nothing
     sweep_timer_.start_after(0);
 }
 

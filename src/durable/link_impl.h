@@ -115,8 +115,10 @@ private:
     Requests opening_;
     Requests pausing_;
     std::vector<std::pair<const void *, std::function<void()>>> when_open_;
-    std::map<ChannelSession *, std::unique_ptr<ChannelSession>> channels_;
-    std::vector<std::unique_ptr<ChannelSession>> removed_;
+    using Channels =
+        std::map<ChannelSession *, std::unique_ptr<ChannelSession>>;
+    Channels channels_;
+    Channels removed_;
     Timer open_timer_;
     Timer prepare_timer_;
     Timer refresh_timer_;
