@@ -85,7 +85,7 @@ local function fire_one(f, id, body)
     if o.every or o.cron then
         is_known, generation = pcall(new_generation, f.s, f.now)
         if not is_known then
-            return generation
+            return redis.error_reply(generation)
         end
     end
     local policy, slack = policy_of(o)

@@ -207,13 +207,12 @@ local function register(name, keys_wanted, args_least, args_most, flags, run)
                 return invalid('number of arguments of ' .. name)
             end
             local is_run, reply = pcall(run, keys, args)
-            local message = type(reply) == 'table' and reply.err or
-                not is_run and tostring(reply)
-            local named = message and name_wrong_key(message, keys)
-            if named or is_run then
-                return named or reply
+            if is_run and not (type(reply) == 'table' and reply.err) then
+                return reply
             end
-            error(reply, 0)
+            local message = is_run and reply.err or tostring(reply)
+            return name_wrong_key(message, keys) or is_run and reply or
+                redis.error_reply(message)
         end,
     }
 end
