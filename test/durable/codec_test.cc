@@ -191,7 +191,7 @@ TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
     const Tree torn(list({number(2), number(2), text("short")}));
     EXPECT_FALSE(decode(torn.get(), &got));
     std::vector<Answered> answers;
-    const Tree unknown(list({number(4)}));
+    const Tree unknown(list({number(5)}));
     EXPECT_FALSE(decode(unknown.get(), &answers));
 }
 

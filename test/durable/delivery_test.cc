@@ -411,7 +411,7 @@ TEST_F(HttpDelivery, ManyTargetsThatHangHoldUpNobody)
         }
     }
     EXPECT_LT(delivery_->posting(), 200U);
-    EXPECT_LT(delivery_->waiting(), 100U);
+    EXPECT_LE(delivery_->waiting(), 100U);
     EXPECT_EQ(delivery_->targets(), 20U);
     HttpTarget quick(
         [](const HttpRequest &) { return HttpTarget::status(200); });

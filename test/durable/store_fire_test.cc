@@ -135,12 +135,12 @@ TEST_F(DurableFire, APeriodicTimerIsStartedAgainAtOnce)
     EXPECT_EQ(state("a"), pending);
     EXPECT_EQ(due("a"), s.due_us + hour);
     const Delivery first = read().at(0);
-    EXPECT_EQ(first.generation, 1U);
+    EXPECT_EQ(first.generation, s.generation);
     const Reply reply = get_reply("a");
     const Tree tree(reply);
     Got got;
     ASSERT_TRUE(decode(tree.get(), &got));
-    EXPECT_EQ(got.body.generation, 2U);
+    EXPECT_GT(got.body.generation, s.generation);
     EXPECT_EQ(got.body.payload, "x");
     EXPECT_EQ(answer(first, done_verdict()), Answered::taken);
     EXPECT_EQ(state("a"), pending);

@@ -125,9 +125,9 @@ local function is_verdict(verdict)
     return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
 end
 
--- The entries and ids of the arguments of lawn_answer, whether more is among the
--- verdicts than done and fail, and which are refused; nil and an error if it is
--- not known which is which.
+-- The entries and ids of the arguments of lawn_answer, whether more is among
+-- the verdicts than done and fail, and which are refused; nil and an error if it
+-- is not known which is which.
 local function parse_answers(args)
     local n = (#args - 1) / 4
     if n % 1 ~= 0 or n < 1 or n > MAX_BATCH then
