@@ -380,6 +380,7 @@ TEST_F(DurableClient, WaitsInTheSynchronousFunctions)
     update.payload = "payload";
     update.payload_size = 7;
     EXPECT_EQ(lawn_durable_update_sync(client, &update, nullptr), LAWN_OK);
+    update.payload_size = 3;
     EXPECT_EQ(lawn_durable_update_sync(client, &update, &result),
               LAWN_ERR_NO_ELEM);
     EXPECT_NE(result.error, nullptr);

@@ -139,9 +139,16 @@ local function attempts_of(body)
     return MAX_ATTEMPTS
 end
 
--- What a body counts for the bound on bytes: its payload and options.
+-- What a tail counts for the bound on bytes: its payload and options, but not
+-- the mark, for an update that moves a timer must not be refused.
+local function bytes_of_tail(tail)
+    return #tail - 1 - ((byte(tail) or 0) >= MARK and 8 or 0)
+end
+
+-- The same for the tail of a body, if there is one.
 local function bytes_of(body)
-    return body and #body - HEAD - 1 or 0
+    return body and #body - HEAD - 1 -
+        ((byte(body, HEAD + 1) or 0) >= MARK and 8 or 0) or 0
 end
 
 -- The body in the fields of an entry, and the id; nil if it is not ours.

@@ -42,7 +42,7 @@ local function renew_retry(s, keys, id, body, o, due, due_next)
     end
     local tail = tail_of(o, sub(body, o.payload))
     call('HSET', keys[2], id, first .. tail)
-    count(s, {bytes = #tail - 1 - bytes_of(body),
+    count(s, {bytes = bytes_of_tail(tail) - bytes_of(body),
         superseded = due_next > 0 and due_next <= due and 1 or 0})
     if due_next > 0 then
         wake(s, keys[1], due_next, s.at)
@@ -91,7 +91,7 @@ local function renew(s, keys, id, generation, due_next)
     local tail = tail_of(o, payload)
     call('SREM', keys[4], id)
     call('HSET', keys[2], id, sub(body, 1, HEAD) .. tail)
-    count(s, {bytes = #tail - 1 - bytes_of(body)})
+    count(s, {bytes = bytes_of_tail(tail) - bytes_of(body)})
     return 1
 end
 

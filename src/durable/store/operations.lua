@@ -100,7 +100,7 @@ local function refusal(s, keys, old, tail)
         return redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
     elseif s.max_bytes then
-        local more = #tail - 1 - bytes_of(old)
+        local more = bytes_of_tail(tail) - bytes_of(old)
         local bytes = tonumber(call('HGET', keys[3], 'bytes')) or 0
         if more > 0 and bytes + more > s.max_bytes then
             return redis.error_reply('LAWN FULL the payloads have as many ' ..
@@ -128,7 +128,7 @@ local function put(s, keys, id, old, due, attempt, tail, now)
         return nil, set
     end
     if s.max_bytes then
-        count(s, {bytes = #tail - 1 - bytes_of(old)})
+        count(s, {bytes = bytes_of_tail(tail) - bytes_of(old)})
     end
     wake(s, keys[1], due, now)
     return generation
