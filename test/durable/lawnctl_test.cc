@@ -251,6 +251,9 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"consume", "--group", "g", "--lease", "9ms"}, "10ms");
     expect_refusal({"list", "--state", "lost"}, "'lost'");
     expect_refusal({"load", "--rate", "10"}, "--seconds");
+    expect_refusal({"load", "--rate", "10", "--seconds", "1", "--delay", "1s",
+                    "--spread", "2s"},
+                   "--spread");
     expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");
     expect_refusal({"verify", "--seconds", "x"}, "'x'");
     expect_refusal({"--namespace", "a b", "get", "x"}, "--namespace");
@@ -473,9 +476,25 @@ TEST_F(LawnctlTest, LoadsAStore)
     const std::string out = run.out();
     EXPECT_NE(out.find("\"acknowledged\":400,"), std::string::npos) << out;
     EXPECT_NE(out.find("\"answered\":400,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"lost\":0,\"early\":0,\"duplicates\":0,"),
+              std::string::npos)
+        << out;
     EXPECT_NE(out.find("\"lateness_p999_ms\":"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"delivery_p999_ms\":"), std::string::npos) << out;
     EXPECT_NE(out.find("\"redis_cpu_us_per_timer\":"), std::string::npos)
         << out;
+}
+
+TEST_F(LawnctlTest, LoadsAStoreAndLeavesTheTimersThere)
+{
+    Program run({"--redis", server_.url(), "--namespace", "left", "load",
+                 "--rate", "100", "--seconds", "1", "--delay", "1h", "--spread",
+                 "1ms", "--leave"});
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    Program stats({"--redis", server_.url(), "--namespace", "left", "stats"});
+    EXPECT_EQ(stats.wait(), 0) << stats.err();
+    EXPECT_TRUE(std::regex_search(stats.out(), std::regex("pending +100\n")))
+        << stats.out();
 }
 
 TEST_F(LawnctlTest, HasAnExampleOfBothTiers)

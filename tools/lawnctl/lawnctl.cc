@@ -43,7 +43,8 @@ Commands:
   drain [--timeout DURATION] [--end]
                   take no new timers and wait until none is left; --end takes
                   new ones again
-  load --rate N --seconds S [--delay DURATION] [--pumps N] [--consumers N]
+  load --rate N --seconds S [--delay DURATION [--spread DURATION]]
+      [--pumps N] [--consumers N] [--leave]
                   start timers at a rate, and measure; pumps (0: those that
                   run already) and consumers are threads of this process
   verify [--seconds S] [--seed N] [--rate N] [--timers N] [--history FILE]
@@ -87,7 +88,7 @@ int run(int argc, char **argv)
 {
     Arguments arguments(argc, argv,
                         {"--json", "--help", "-h", "--version", "-V",
-                         "--no-ack", "--end", "--calm"});
+                         "--no-ack", "--end", "--calm", "--leave"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
         fputs(help, stdout);
         return 0;

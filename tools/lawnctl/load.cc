@@ -5,8 +5,7 @@
 
 #include "commands.h"
 #include "output.h"
-
-#include "durable/url.h"
+#include "server_time.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include <hiredis/hiredis.h>
 #include <unistd.h>
 
 namespace lawnctl
@@ -33,7 +31,12 @@ constexpr uint64_t step_us = 500; // the longest sleep of a thread
 constexpr size_t payload_size = 32;
 constexpr char id_prefix[] = "load-";
 
-// What a thread has measured; read when it has ended.
+// The ids of this process are this and a number.
+std::string own_prefix()
+{
+    return id_prefix + std::to_string(getpid()) + "-";
+}
+
 using Samples = std::vector<int64_t>;
 
 double percentile_ms(Samples &samples, double per_cent)
@@ -53,81 +56,10 @@ struct Options {
     uint64_t rate = 0;
     uint64_t seconds = 0;
     uint64_t delay_us = second_us;
+    uint64_t spread_us = second_us; // of the delays, around delay_us
+    bool leaves = false;            // the timers in the store
     unsigned pumps = 1;
     unsigned consumers = 1;
-};
-
-// The processor time that the server has used, in microseconds; negative if it
-// cannot be asked in one place.
-class ServerTime
-{
-public:
-    explicit ServerTime(const std::string &text)
-    {
-        lawn::durable::Url url;
-        std::string error;
-        const std::string full = text.empty() ? "redis://127.0.0.1:6379" : text;
-        if (!lawn::durable::parse_url(full, &url, &error)) {
-            fail(error);
-        }
-        if (!url.master.empty()) {
-            return;
-        }
-        const timeval limit = {5, 0};
-        const lawn::durable::Endpoint &at = url.endpoints.front();
-        context_.reset(at.port == 0
-                           ? redisConnectUnixWithTimeout(at.host.c_str(), limit)
-                           : redisConnectWithTimeout(at.host.c_str(),
-                                                     static_cast<int>(at.port),
-                                                     limit));
-        if (!context_ || context_->err != 0) {
-            context_.reset();
-            return;
-        }
-        redisSetTimeout(context_.get(), limit);
-        if (!url.password.empty()) {
-            Reply(command({"AUTH",
-                           url.user.empty() ? "default" : url.user.c_str(),
-                           url.password.c_str()}));
-        }
-    }
-
-    int64_t used_us()
-    {
-        const Reply reply(command({"INFO", "cpu"}));
-        if (!reply || reply->type != REDIS_REPLY_STRING) {
-            return -1;
-        }
-        double sum = 0;
-        for (const char *name : {"used_cpu_sys:", "used_cpu_user:"}) {
-            const char *line = strstr(reply->str, name);
-            sum += line == nullptr ? 0 : strtod(line + strlen(name), nullptr);
-        }
-        return static_cast<int64_t>(sum * 1e6);
-    }
-
-private:
-    struct Free {
-        void operator()(redisContext *context) const
-        {
-            redisFree(context);
-        }
-        void operator()(redisReply *reply) const
-        {
-            freeReplyObject(reply);
-        }
-    };
-    using Reply = std::unique_ptr<redisReply, Free>;
-
-    redisReply *command(std::vector<const char *> words)
-    {
-        return context_ ? static_cast<redisReply *>(redisCommandArgv(
-                              context_.get(), static_cast<int>(words.size()),
-                              words.data(), nullptr))
-                        : nullptr;
-    }
-
-    std::unique_ptr<redisContext, Free> context_;
 };
 
 // A thread with a client of its own.
@@ -189,14 +121,26 @@ public:
         }
     }
 
-    // After end(): how late, and when, each fired, by the store's clock.
-    Samples lateness_us;
-    Samples fired_us;
+    // A delivery of a timer of this process, by the store's clock.
+    struct Delivery {
+        uint64_t number; // of the timer
+        int64_t due_us;
+        int64_t fired_us;
+        int64_t handled_us; // when this consumer was given it
+    };
+    std::vector<Delivery> deliveries; // read after end()
 
 private:
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery)
     {
         static_cast<Consumer *>(arg)->deliver(delivery);
+    }
+
+    static void on_answer(void *arg, const lawn_durable_result_t *result)
+    {
+        if (result->status == LAWN_OK) {
+            ++static_cast<Consumer *>(arg)->answered_;
+        }
     }
 
     void deliver(const lawn_durable_delivery_t *delivery)
@@ -205,17 +149,18 @@ private:
         if (strncmp(delivery->id, id_prefix, strlen(id_prefix)) != 0) {
             return;
         }
-        lateness_us.push_back(delivery->fired_us - delivery->due_us);
-        fired_us.push_back(delivery->fired_us);
-        const auto on_answer = [](void *arg,
-                                  const lawn_durable_result_t *result) {
-            if (result->status == LAWN_OK) {
-                ++static_cast<Consumer *>(arg)->answered_;
-            }
-        };
+        // What an earlier load has left is answered, and not counted.
+        const bool is_own =
+            strncmp(delivery->id, prefix_.c_str(), prefix_.size()) == 0;
+        if (is_own) {
+            deliveries.push_back(
+                {strtoull(delivery->id + prefix_.size(), nullptr, 10),
+                 delivery->due_us, delivery->fired_us,
+                 lawn_durable_now(client_.get())});
+        }
         require_success(lawn_durable_answer(consumer_, delivery,
                                             LAWN_DURABLE_DONE, 0, nullptr,
-                                            on_answer, this),
+                                            is_own ? on_answer : nullptr, this),
                         nullptr);
     }
 
@@ -233,6 +178,7 @@ private:
         lawn_durable_consumer_close(consumer_);
     }
 
+    const std::string prefix_ = own_prefix();
     Client client_;
     lawn_durable_consumer_t *consumer_ = nullptr;
     std::atomic<uint64_t> answered_{0};
@@ -250,7 +196,18 @@ public:
 private:
     struct Started {
         Load *self;
+        uint64_t number;
         int64_t planned_us;
+    };
+    // What all consumers together have seen.
+    struct Seen {
+        Samples lateness_us; // when it fired
+        Samples delivery_us; // when it was given to the consumer
+        uint64_t fired = 0;  // in the steady state
+        uint64_t delivered = 0;
+        uint64_t early = 0;
+        uint64_t duplicates = 0;
+        uint64_t lost = 0;
     };
 
     static void on_started(void *arg, const lawn_durable_result_t *result);
@@ -258,12 +215,15 @@ private:
     void start_all();
     void drain();
     uint64_t answered() const;
+    int64_t steady_us() const;
+    Seen seen() const;
     void show(int64_t begin_us);
 
     const Options options_;
     ServerTime server_;
     std::vector<std::unique_ptr<Pump>> pumps_;
     std::vector<std::unique_ptr<Consumer>> consumers_;
+    const std::string prefix_ = own_prefix();
     std::mt19937_64 random_{1};
     Progress progress_;
     int64_t next_progress_us_ = 0;
@@ -272,6 +232,7 @@ private:
     uint64_t acknowledged_ = 0;
     uint64_t failed_ = 0;
     std::string error_;
+    std::vector<bool> is_acknowledged_; // by number
     Samples start_us_; // from the planned time to the acknowledgement
     int64_t store_begin_us_ = 0;
     int64_t store_end_us_ = 0;
@@ -306,6 +267,7 @@ void Load::on_started(void *arg, const lawn_durable_result_t *result)
         return;
     }
     ++self->acknowledged_;
+    self->is_acknowledged_[started->number] = true;
     self->last_ack_us_ = monotonic_now();
     self->start_us_.push_back(self->last_ack_us_ - started->planned_us);
 }
@@ -314,14 +276,15 @@ void Load::start_one(int64_t planned_us)
 {
     char payload[payload_size];
     memset(payload, 'x', sizeof(payload));
-    const std::string id =
-        id_prefix + std::to_string(getpid()) + "-" + std::to_string(asked_);
+    const std::string id = prefix_ + std::to_string(asked_);
     lawn_durable_start_t start = {};
     start.id = id.c_str();
-    start.delay_us = random_() % (2 * options_.delay_us);
+    start.delay_us = options_.delay_us - options_.spread_us +
+                     random_() % (2 * options_.spread_us + 1);
     start.payload = payload;
     start.payload_size = sizeof(payload);
-    auto started = std::make_unique<Started>(Started{this, planned_us});
+    auto started = std::make_unique<Started>(Started{this, asked_, planned_us});
+    is_acknowledged_.push_back(false);
     const lawn_status_t status =
         lawn_durable_start(client_.get(), &start, on_started, started.get());
     ++asked_;
@@ -376,9 +339,11 @@ void Load::start_all()
 
 void Load::drain()
 {
-    const int64_t until_us = monotonic_now() + drain_us +
-                             2 * static_cast<int64_t>(options_.delay_us);
-    while ((acknowledged_ + failed_ < asked_ || answered() < acknowledged_) &&
+    const int64_t until_us =
+        monotonic_now() + drain_us +
+        static_cast<int64_t>(options_.delay_us + options_.spread_us);
+    while ((acknowledged_ + failed_ < asked_ ||
+            (!options_.leaves && answered() < acknowledged_)) &&
            monotonic_now() < until_us && !was_signalled()) {
         lawn_durable_wait(client_.get(), 10000);
         show(begin_us_);
@@ -400,21 +365,42 @@ void Load::run()
     progress_.show("");
 }
 
+// From when the first timers are at their latest due, until no more are
+// started.
+int64_t Load::steady_us() const
+{
+    return std::min(store_begin_us_ + static_cast<int64_t>(options_.delay_us +
+                                                           options_.spread_us),
+                    (store_begin_us_ + store_end_us_) / 2);
+}
+
+Load::Seen Load::seen() const
+{
+    const auto is_steady = [this](int64_t at_us) {
+        return at_us >= steady_us() && at_us < store_end_us_;
+    };
+    Seen seen;
+    std::vector<bool> is_delivered(is_acknowledged_.size());
+    for (const auto &consumer : consumers_) {
+        for (const Consumer::Delivery &delivery : consumer->deliveries) {
+            seen.lateness_us.push_back(delivery.fired_us - delivery.due_us);
+            seen.delivery_us.push_back(delivery.handled_us - delivery.due_us);
+            seen.fired += is_steady(delivery.fired_us);
+            seen.delivered += is_steady(delivery.handled_us);
+            seen.early += delivery.fired_us < delivery.due_us;
+            seen.duplicates += is_delivered.at(delivery.number);
+            is_delivered.at(delivery.number) = true;
+        }
+    }
+    for (size_t i = 0; i < is_delivered.size() && !options_.leaves; ++i) {
+        seen.lost += is_acknowledged_[i] && !is_delivered[i];
+    }
+    return seen;
+}
+
 void Load::print(bool is_json)
 {
-    Samples lateness;
-    uint64_t fired = 0;
-    // In the steady state: from when the first timers are at their latest due.
-    const int64_t steady_us =
-        std::min(store_begin_us_ + 2 * static_cast<int64_t>(options_.delay_us),
-                 (store_begin_us_ + store_end_us_) / 2);
-    for (const auto &consumer : consumers_) {
-        lateness.insert(lateness.end(), consumer->lateness_us.begin(),
-                        consumer->lateness_us.end());
-        fired += static_cast<uint64_t>(std::count_if(
-            consumer->fired_us.begin(), consumer->fired_us.end(),
-            [&](int64_t at) { return at >= steady_us && at < store_end_us_; }));
-    }
+    Seen seen = this->seen();
     const auto per_second = [](uint64_t count, int64_t span_us) {
         return static_cast<double>(count) * 1e6 /
                static_cast<double>(std::max<int64_t>(span_us, 1));
@@ -434,14 +420,22 @@ void Load::print(bool is_json)
     count("acknowledged", acknowledged_);
     count("failed", failed_);
     count("answered", answered());
+    count("lost", seen.lost);
+    count("early", seen.early);
+    count("duplicates", seen.duplicates);
     real("adds_per_s", per_second(acknowledged_, last_ack_us_ - begin_us_));
-    real("fires_per_s", per_second(fired, store_end_us_ - steady_us));
+    real("fires_per_s", per_second(seen.fired, store_end_us_ - steady_us()));
+    real("deliveries_per_s",
+         per_second(seen.delivered, store_end_us_ - steady_us()));
     real("add_p50_ms", percentile_ms(start_us_, 50));
     real("add_p99_ms", percentile_ms(start_us_, 99));
     real("add_p999_ms", percentile_ms(start_us_, 99.9));
-    real("lateness_p50_ms", percentile_ms(lateness, 50));
-    real("lateness_p99_ms", percentile_ms(lateness, 99));
-    real("lateness_p999_ms", percentile_ms(lateness, 99.9));
+    real("lateness_p50_ms", percentile_ms(seen.lateness_us, 50));
+    real("lateness_p99_ms", percentile_ms(seen.lateness_us, 99));
+    real("lateness_p999_ms", percentile_ms(seen.lateness_us, 99.9));
+    real("delivery_p50_ms", percentile_ms(seen.delivery_us, 50));
+    real("delivery_p99_ms", percentile_ms(seen.delivery_us, 99));
+    real("delivery_p999_ms", percentile_ms(seen.delivery_us, 99.9));
     if (server_begin_us_ >= 0 && server_end_us_ >= 0 && answered() != 0) {
         real("redis_cpu_us_per_timer",
              static_cast<double>(server_end_us_ - server_begin_us_) /
@@ -452,10 +446,12 @@ void Load::print(bool is_json)
     } else {
         table.print();
     }
-    if (failed_ != 0 || answered() < acknowledged_) {
+    const uint64_t unanswered =
+        options_.leaves ? 0
+                        : acknowledged_ - std::min(answered(), acknowledged_);
+    if (failed_ != 0 || unanswered != 0) {
         fail(std::to_string(failed_) + " starts failed, " +
-             std::to_string(acknowledged_ - answered()) +
-             " timers were not answered" +
+             std::to_string(unanswered) + " timers were not answered" +
              (error_.empty() ? "" : ": " + error_));
     }
 }
@@ -475,6 +471,12 @@ int command_load(const Settings &settings, Arguments &arguments)
     options.delay_us = arguments.take_duration("--delay").value_or(second_us);
     options.delay_us = std::min<uint64_t>(
         std::max<uint64_t>(options.delay_us, 1), 3600 * second_us);
+    options.spread_us =
+        arguments.take_duration("--spread").value_or(options.delay_us);
+    if (options.spread_us > options.delay_us) {
+        fail("--spread is longer than --delay");
+    }
+    options.leaves = arguments.take_flag("--leave");
     options.pumps = static_cast<unsigned>(
         arguments.take_number("--pumps", 0, 16).value_or(1));
     options.consumers = static_cast<unsigned>(
