@@ -4,19 +4,18 @@ the order of their arrival, starts, fires, reads and answers, each at its
 measured cost. Pumps and consumers are elsewhere and never busy.
 
 As in the real tier, a pump calls at each due time, but not more often than
-once in COALESCE for a shard, and does not wait for the answers; a call fires
-all that is due when it is served. A consumer waits for entries of all shards,
+once in a while for a shard, and does not wait for the answers; a call fires all
+that is due when it is served. A consumer waits for entries of all shards,
 answers what it was given, one call for each shard, and reads again."""
 import heapq
 import itertools
 import math
 import random
 
-COALESCE = 250e-6     # seconds
-HALF_ROUND_TRIP = 50e-6
-MOST_FIRED = 500      # by one call
-MOST_READ = 128       # entries of a shard
-WARM_UP = 0.5         # seconds that are not counted
+HALF_ROUND_TRIP = 50e-6  # seconds
+MOST_FIRED = 500  # by one call
+MOST_READ = 128  # entries of a shard
+WARM_UP = 0.5  # seconds that are not counted
 OPERATIONS = ("start", "fire", "read", "answer")
 
 
@@ -44,13 +43,16 @@ class Costs:
 
 class Load:
     """`rate` timers are started, and as many are due, in each second. Of these,
-    `burst` (0 to 1) are due at the full second, all at once."""
+    `burst` (0 to 1) are due at the full second, all at once. A pump's calls for
+    a shard are `coalesce` seconds apart, as lawn_durable_pump_params_t has
+    it."""
 
-    def __init__(self, rate, burst=0.0, shards=1, clients=1):
+    def __init__(self, rate, burst=0.0, shards=1, clients=1, coalesce=500e-6):
         self.rate = rate
         self.burst = burst
         self.shards = shards
         self.clients = clients
+        self.coalesce = coalesce
 
 
 def arrivals(rng, rate, until):
@@ -78,12 +80,12 @@ def due_times(rng, load, until):
     return dues
 
 
-def pump_calls(dues, shard):
+def pump_calls(dues, shard, coalesce):
     """When calls for what is due arrive."""
     sent = -math.inf
     for due in dues:
         if due > sent:
-            sent = max(due, sent + COALESCE)
+            sent = max(due, sent + coalesce)
             yield (sent + HALF_ROUND_TRIP, "fire", shard, 0)
 
 
@@ -98,7 +100,7 @@ class Server:
         self.dues = due_times(rng, load, self.until)
         self.fired = [0] * load.shards  # how many of the dues
         self.read = [0] * load.shards
-        self.calls = heapq.merge(*(pump_calls(dues, shard)
+        self.calls = heapq.merge(*(pump_calls(dues, shard, load.coalesce)
                                    for shard, dues in enumerate(self.dues)))
         self.next_call = next(self.calls, None)
         self.later = []  # calls that follow from others
