@@ -260,6 +260,24 @@ bool decode_end(std::string_view text, End *end)
     return true;
 }
 
+bool decode_started(std::string_view text, Started *started)
+{
+    Reader reader(text);
+    Started read;
+    read.generation = static_cast<uint64_t>(reader.integer());
+    read.due_us = reader.integer();
+    read.now_us = reader.integer();
+    const unsigned repeated = reader.number<uint8_t>();
+    read.repeated = repeated != 0;
+    read.state = reader.number<uint8_t>();
+    if (!reader.is_good() || !reader.rest().empty() || repeated > 1 ||
+        read.state > 6) {
+        return false;
+    }
+    *started = read;
+    return true;
+}
+
 std::string done_verdict()
 {
     return "d";

@@ -123,6 +123,8 @@ struct Started { // lawn_start
     int state = 0;
 };
 
+bool decode_started(std::string_view text, Started *started);
+
 struct Stopped { // lawn_stop
     int state = 0;
     uint64_t generation = 0;

@@ -198,7 +198,8 @@ void LinkImpl::command(unsigned shard, const Args &command, Done done)
     request->shard = shard;
     request->has_shard = true;
     try {
-        append_command(&request->wire, command);
+        append_words(&request->wire, command);
+        request->words = command.size();
         if (command.size() > 1) {
             request->call.args = {command[1]};
         }
@@ -216,23 +217,31 @@ void LinkImpl::build(Request *request) const
         request->shard = call.id.empty() ? call.shard : shard_of(call.id);
         request->has_shard = true;
     }
-    if (!request->wire.empty()) {
+    if (request->words != 0) {
         return;
     }
     if (call.prepare) {
         request->call.prepare(request->shard, &request->call.args);
     }
-    Args words = {call.reads_only ? "FCALL_RO" : "FCALL", call.function,
-                  std::to_string(call.keys.size())};
-    words.reserve(words.size() + call.keys.size() + call.args.size());
-    for (const Key i : call.keys) {
-        words.push_back(key(request->shard, i));
-    }
-    words.insert(words.end(), call.args.begin(), call.args.end());
     std::string wire;
-    append_command(&wire, words);
+    append_words(&wire, call.args);
     request->wire = std::move(wire); // all of it, or nothing
+    request->words = call.args.size();
     request->call.args.clear();
+}
+
+Args LinkImpl::head_of(const Request &request) const
+{
+    const Call &call = request.call;
+    if (!call.function) {
+        return {}; // a command of Redis, whose words are all arguments
+    }
+    Args head = {call.reads_only ? "FCALL_RO" : "FCALL", call.function,
+                 std::to_string(call.keys.size())};
+    for (const Key i : call.keys) {
+        head.push_back(key(request.shard, i));
+    }
+    return head;
 }
 
 void LinkImpl::route(Request *request)

@@ -60,6 +60,9 @@ struct Call {
     std::string id; // not empty: the shard is that of the id
     int durability = LAWN_DURABLE_ASYNC;
     bool reads_only = false; // FCALL_RO
+    // Calls of the function for a shard may be sent as one, with the arguments
+    // of all of them: the reply is a list of their replies.
+    bool joins = false;
     uint64_t timeout_us = 0; // 0: that of the client
     // Completes the arguments when the shard is known, just before the call is
     // sent for the first time; may be empty.

@@ -57,6 +57,8 @@ public:
     void on_error(Request *request, const RequestSession &session,
                   const std::string &error);
     void on_lost(Request *request);
+    // What is sent before the arguments of a request.
+    Args head_of(const Request &request) const;
     // Answers a request and ends it. One that the store still works on stays,
     // without `done`.
     void finish(Request *request, lawn_status_t status,

@@ -20,6 +20,8 @@ namespace
 constexpr uint64_t restart_pause_us = 10000;
 constexpr uint64_t wait_slack_us = 1000000;
 constexpr double wait_share = 0.9; // of the time that is left
+constexpr size_t most_joined = 500;
+constexpr size_t most_joined_bytes = 256 << 10;
 
 // The number after `name` in the text of INFO; 0 if there is none.
 unsigned info_number(std::string_view info, std::string_view name)
@@ -62,7 +64,13 @@ void take_requests(Requests *from, Requests *to)
 
 RequestSession::RequestSession(Node &node, int durability)
     : Session(node.link.setup(), Kind::functions), node_(node),
-      durability_(durability), batch_(*setup_.loop, [this] { end_batch(); }),
+      durability_(durability), send_(*setup_.loop,
+                                     [this] {
+                                         if (joined_ == 0) {
+                                             transmit_queued();
+                                         }
+                                     }),
+      batch_(*setup_.loop, [this] { end_batch(); }),
       restart_(*setup_.loop, [this] { restart_when_idle(); })
 {
 }
@@ -122,6 +130,7 @@ void RequestSession::on_ready()
 void RequestSession::on_failed(const Failure &failure)
 {
     restart_.stop();
+    send_.stop();
     batch_.stop();
     is_waiting_ = false;
     Requests lost;
@@ -142,63 +151,155 @@ void RequestSession::add(Request *request)
 {
     move_request(request, &queued);
     start();
-    if (may_transmit()) {
-        transmit(request);
+    if (!may_transmit()) {
+        return;
+    }
+    const bool is_behind = queued.size() > 1 && !request->call.id.empty();
+    if (!request->call.joins && !is_behind) {
+        move_request(request, &sent);
+        transmit({request});
+    } else if (joined_ == 0 && !send_.is_active()) {
+        send_.start_after(0);
     }
 }
 
 void RequestSession::transmit_queued()
 {
     while (!queued.empty() && may_transmit()) {
-        transmit(&queued.front());
+        transmit(take_batch());
     }
 }
 
-void RequestSession::transmit(Request *request)
+// The first of the queue, and those behind it that can be joined to it. Nothing
+// that cannot be joined is overtaken, as it may be about the same timer.
+RequestSession::Batch RequestSession::take_batch()
+{
+    const auto first = queued.begin();
+    const auto joins = [&first](const Request &i) {
+        return i.call.joins && !i.is_asking &&
+               std::string_view(i.call.function) == first->call.function;
+    };
+    Batch batch = {&*first};
+    size_t bytes = first->wire.size();
+    for (auto i = std::next(first);
+         i != queued.end() && joins(*first) && joins(*i) &&
+         batch.size() < most_joined && bytes < most_joined_bytes;
+         ++i) {
+        if (i->shard == first->shard) {
+            batch.push_back(&*i);
+            bytes += i->wire.size();
+        }
+    }
+    for (Request *const request : batch) {
+        move_request(request, &sent);
+    }
+    return batch;
+}
+
+void RequestSession::transmit(const Batch &batch)
 {
     if (!is_supported()) {
-        node_.link.fail_later(
-            request, LAWN_ERR_UNSUPPORTED,
-            endpoint().text() +
-                " cannot promise fsync: it needs appendonly yes, and "
-                "appendfsync always or Redis 7.2");
+        for (Request *const request : batch) {
+            node_.link.fail_later(
+                request, LAWN_ERR_UNSUPPORTED,
+                endpoint().text() +
+                    " cannot promise fsync: it needs appendonly yes, and "
+                    "appendfsync always or Redis 7.2");
+        }
         return;
     }
-    move_request(request, &sent);
-    request->sent = lawn_get_time();
-    if (request->is_asking) {
+    const Request &first = *batch.front();
+    const lawn_time_t now = lawn_get_time();
+    const Words head = node_.link.head_of(first);
+    size_t words = head.size();
+    for (Request *const request : batch) {
+        words += request->words;
+        request->sent = now;
+    }
+    std::string wire;
+    append_count(&wire, words);
+    append_words(&wire, head);
+    for (const Request *const request : batch) {
+        wire.append(request->wire);
+    }
+    if (first.is_asking) {
         send(Words{"ASKING"}, setup_.request_timeout_us,
              [](ReplyPtr, lawn_time_t) {});
     }
-    send(request->wire, setup_.request_timeout_us,
-         [this, request](ReplyPtr reply, lawn_time_t) {
-             on_answer(request, std::move(reply));
+    joined_ += first.call.joins;
+    send(wire, setup_.request_timeout_us,
+         [this, batch](ReplyPtr reply, lawn_time_t) {
+             on_replies(batch, std::move(reply));
          });
-    request->is_in_flight = true;
+    for (Request *const request : batch) {
+        request->is_in_flight = true;
+    }
     if (waits() && !batch_.is_active()) {
         batch_.start_after(0);
     }
 }
 
+void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
+{
+    // Those that are left if there is no memory to answer are in `sent`, and
+    // time out.
+    struct Unanswered {
+        Requests list;
+        Requests *sent;
+        ~Unanswered()
+        {
+            take_requests(&list, sent);
+        }
+    } unanswered = {{}, &sent};
+    for (Request *const request : batch) {
+        request->is_in_flight = false;
+        request->is_asking = false;
+        move_request(request, &unanswered.list);
+    }
+    const bool joins = batch.front()->call.joins;
+    if (joins) {
+        --joined_;
+        send_.start_after(0);
+    }
+    const bool is_list = reply && reply->type == REDIS_REPLY_ARRAY &&
+                         reply->elements == batch.size();
+    for (size_t i = 0; !unanswered.list.empty(); ++i) {
+        Request *const request = &unanswered.list.front();
+        if (!reply) {
+            node_.link.on_lost(request);
+        } else if (is_error(reply.get())) {
+            on_refused(request, std::string(text_of(reply.get())));
+        } else if (!joins) {
+            on_answer(request, std::move(reply));
+        } else if (is_list) {
+            on_answer(request,
+                      ReplyPtr(std::exchange(reply->element[i], nullptr)));
+        } else {
+            node_.link.finish(request, LAWN_ERR_CORRUPT,
+                              "the store's reply is not ours", nullptr);
+        }
+    }
+}
+
 void RequestSession::on_answer(Request *request, ReplyPtr reply)
 {
-    request->is_in_flight = false;
-    request->is_asking = false;
-    if (!reply) {
-        node_.link.on_lost(request);
-    } else if (is_error(reply.get())) {
-        const std::string error(text_of(reply.get()));
-        if (begins_with(error, "READONLY") ||
-            begins_with(error, "ERR Function not found")) {
-            restart_soon();
-        }
-        node_.link.on_error(request, *this, error);
+    if (is_error(reply.get())) {
+        on_refused(request, std::string(text_of(reply.get())));
     } else if (waits() && request->done) {
         request->reply = std::move(reply);
         move_request(request, &unsynced);
     } else {
         node_.link.finish(request, LAWN_OK, "", reply.get());
     }
+}
+
+void RequestSession::on_refused(Request *request, const std::string &error)
+{
+    if (begins_with(error, "READONLY") ||
+        begins_with(error, "ERR Function not found")) {
+        restart_soon();
+    }
+    node_.link.on_error(request, *this, error);
 }
 
 // Not on a connection that is about to be given up.

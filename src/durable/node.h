@@ -29,7 +29,8 @@ struct Request {
     }
 
     Call call;
-    std::string wire; // what is sent; made when the shard is known
+    std::string wire; // the arguments; made when the shard is known
+    size_t words = 0; // of them
     Done done;
     Timer timer; // of the deadline, or of the pause before it is sent again
     lawn_time_t deadline = 0;
@@ -54,12 +55,19 @@ void take_requests(Requests *from, Requests *to);
 class Node;
 class LinkImpl;
 
-// Sends the requests of one durability. Replicas are waited for with WAIT, and
-// the disk, unless appendfsync is `always`, with WAITAOF. They count for all
-// requests sent before them on the connection. So requests are sent in batches:
-// those that come while a WAIT is under way form the next batch.
+// Sends the requests of one durability, those about one timer in their order.
+//
+// Calls that may be joined are sent at the end of a poll, as one, and those
+// that come while it is under way form the next one. So an idle store answers
+// at once, and a busy one gets more work with each call.
+//
+// Replicas are waited for with WAIT, and the disk, unless appendfsync is
+// `always`, with WAITAOF. They count for all requests sent before them on the
+// connection. So those that come while a WAIT is under way wait for the next.
 class RequestSession final : public Session
 {
+    using Batch = std::vector<Request *>; // sent as one call
+
 public:
     RequestSession(Node &node, int durability);
 
@@ -77,9 +85,12 @@ private:
     void on_failed(const Failure &failure) override;
     void on_time(lawn_time_t asked, int64_t store_us) override;
 
-    void transmit(Request *request);
     void transmit_queued();
+    Batch take_batch();
+    void transmit(const Batch &batch);
+    void on_replies(const Batch &batch, ReplyPtr reply);
     void on_answer(Request *request, ReplyPtr reply);
+    void on_refused(Request *request, const std::string &error);
     bool is_supported() const;
     bool waits() const; // for replicas or the disk, after each batch
     void end_batch();
@@ -95,6 +106,8 @@ private:
     bool has_waitaof_ = false;
     bool is_waiting_ = false; // WAIT is sent and not answered
     bool is_marked_ = false;  // the write before WAIT was done
+    unsigned joined_ = 0;     // calls that others join, not answered
+    Timer send_;              // what is queued, at the end of this poll
     Timer batch_;             // to send WAIT behind what is sent in this poll
     Timer restart_;           // after the replies that are under way
 };

@@ -189,11 +189,8 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
     }
     Call call = {};
     call.function = "lawn_start";
-    call.keys = {Key::due, Key::body, Key::meta};
-    if (start.token != 0) {
-        call.keys.push_back(Key::ended0);
-        call.keys.push_back(Key::ended1);
-    }
+    call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
+    call.joins = true;
     call.id = start.id;
     call.args = {start.id};
     call.durability = start.durability;

@@ -153,15 +153,8 @@ bool decode(const redisReply *reply, Opened *opened)
 
 bool decode(const redisReply *reply, Started *started)
 {
-    const List list(reply);
-    Started s;
-    if (list.size() != 5 || !read(list[0], &s.generation, max_time) ||
-        !read(list[1], &s.due_us, max_time) || !read(list[2], &s.repeated, 1) ||
-        !read(list[3], &s.now_us, max_time) || !read_state(list[4], &s.state)) {
-        return false;
-    }
-    *started = s;
-    return true;
+    std::string_view text;
+    return read(reply, &text) && decode_started(text, started);
 }
 
 bool decode(const redisReply *reply, Stopped *stopped)

@@ -102,14 +102,24 @@ void set_options(int fd)
 
 } // namespace
 
-void append_command(std::string *out, const std::vector<std::string> &words)
+void append_count(std::string *out, size_t words)
 {
-    append_number(out, '*', words.size());
+    append_number(out, '*', words);
+}
+
+void append_words(std::string *out, const std::vector<std::string> &words)
+{
     for (const std::string &word : words) {
         append_number(out, '$', word.size());
         out->append(word);
         out->append("\r\n", 2);
     }
+}
+
+void append_command(std::string *out, const std::vector<std::string> &words)
+{
+    append_count(out, words.size());
+    append_words(out, words);
 }
 
 void Socket::FreeAddresses::operator()(addrinfo *addresses) const

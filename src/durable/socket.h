@@ -23,8 +23,10 @@ struct addrinfo;
 namespace lawn::durable
 {
 
-// Appends a command as Redis reads it.
+// Appends a command as Redis reads it: the number of its words, and the words.
 void append_command(std::string *out, const std::vector<std::string> &words);
+void append_count(std::string *out, size_t words);
+void append_words(std::string *out, const std::vector<std::string> &words);
 
 struct FreeReply {
     void operator()(redisReply *reply) const

@@ -67,6 +67,60 @@ TEST_F(DurableClient, AStartWithATokenIsRecognised)
     EXPECT_GT(client.start(start).generation, first.generation);
 }
 
+// What is asked of one timer is done in this order, though starts are joined.
+TEST_F(DurableClient, RequestsAreCarriedOutInTheirOrder)
+{
+    client.start("other"); // it is connected
+    std::deque<Result> stops;
+    std::vector<Result *> starts;
+    for (int i = 0; i < 100; ++i) {
+        for (const std::string &id : {"a", "b", "c"}) {
+            starts.push_back(
+                client.begin_start(Client::in_an_hour(id.c_str())));
+        }
+        Result *const stop = &stops.emplace_back();
+        ASSERT_EQ(
+            lawn_durable_stop(client, i % 2 ? "a" : "b", 0, Result::keep, stop),
+            LAWN_OK);
+        if (i % 10 == 0) {
+            lawn_durable_poll(client); // some are under way
+        }
+    }
+    client.run_until(
+        [&] { return stops.back().is_answered && starts.back()->is_answered; });
+    for (size_t i = 0; i < stops.size(); ++i) {
+        EXPECT_EQ(stops[i].state, LAWN_DURABLE_STOPPED);
+        EXPECT_EQ(stops[i].generation,
+                  starts[3 * i + (i % 2 ? 0 : 1)]->generation);
+    }
+    EXPECT_EQ(client.get("c").generation, starts.back()->generation);
+}
+
+TEST_F(DurableClient, StartsThatComeTogetherAreOneCall)
+{
+    Client one(server.url(), [](lawn_durable_params_t *params) {
+        params->name_space = "one";
+        params->shards = 1;
+    });
+    one.start("ready");
+    const auto calls = [this] {
+        const std::string stats =
+            server.command({"INFO", "commandstats"}).string;
+        const std::string name = "cmdstat_fcall:calls=";
+        const size_t at = stats.find(name);
+        return at == stats.npos ? 0
+                                : std::stoul(stats.substr(at + name.size()));
+    };
+    const unsigned long before = calls();
+    for (int i = 0; i < 400; ++i) {
+        one.begin_start(Client::in_an_hour(("t" + std::to_string(i)).c_str()));
+    }
+    Result *const last = one.begin_start(Client::in_an_hour("last"));
+    one.run_until([last] { return last->is_answered; });
+    EXPECT_EQ(calls() - before, 1U);
+    EXPECT_EQ(one.count().count, 402U);
+}
+
 TEST_F(DurableClient, KeepsAnyPayload)
 {
     std::string payload(LAWN_DURABLE_MAX_PAYLOAD, '\0');

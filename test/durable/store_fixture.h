@@ -106,12 +106,20 @@ public:
         return {id, when, encode_tail(options, payload)};
     }
 
+    // One start: its reply, or the error of the whole call.
+    Reply start_reply(const Words &args,
+                      const std::string &keys = "due body meta ended0 ended1")
+    {
+        const Reply reply = call("lawn_start", keys, args);
+        EXPECT_TRUE(reply.is_error() || reply.size() == 1) << to_string(reply);
+        return reply.size() == 1 ? reply[0] : reply;
+    }
+
     Started start(const std::string &id, const std::string &when,
                   const std::string &payload = "", const Options &options = {})
     {
-        return decoded<Started>(call("lawn_start",
-                                     "due body meta ended0 ended1",
-                                     start_args(id, when, payload, options)));
+        return decoded<Started>(
+            start_reply(start_args(id, when, payload, options)));
     }
 
     Stopped stop(const std::string &id)

@@ -286,13 +286,74 @@ TEST_F(DurableStore, ARepeatedUpdateIsAnsweredLikeTheFirst)
     EXPECT_FALSE(update("+0", "two").updated);
 }
 
+// Each is carried out as if it came alone, in their order.
+TEST_F(DurableStore, StartsOfOneCall)
+{
+    Options repeated;
+    repeated.token = 7;
+    const Started first = start("a", "+1000000", "", repeated);
+    Words args;
+    for (const Words &i :
+         {start_args("a", "+1", "", repeated),
+          start_args("b", "+2000000", "", repeated),
+          start_args("b", "+1", "", repeated), start_args("c d", "+1"),
+          start_args("c", "+3000000", "1"), start_args("c", "+4000000", "2"),
+          start_args("d", "never")}) {
+        args.insert(args.end(), i.begin(), i.end());
+    }
+    const Reply reply = call("lawn_start", "due body meta ended0 ended1", args);
+    ASSERT_EQ(reply.size(), 7U) << to_string(reply);
+    const Started again = decoded<Started>(reply[0]);
+    EXPECT_TRUE(again.repeated);
+    EXPECT_EQ(again.generation, first.generation);
+    EXPECT_EQ(again.due_us, first.due_us);
+    const Started b = decoded<Started>(reply[1]);
+    EXPECT_FALSE(b.repeated);
+    EXPECT_GT(b.generation, first.generation);
+    const Started b_again = decoded<Started>(reply[2]);
+    EXPECT_TRUE(b_again.repeated);
+    EXPECT_EQ(b_again.generation, b.generation);
+    EXPECT_EQ(b_again.due_us, b.due_us);
+    EXPECT_EQ(reply[3].string, "LAWN INVALID id");
+    const Started c = decoded<Started>(reply[4]);
+    const Started c_anew = decoded<Started>(reply[5]);
+    EXPECT_GT(c_anew.generation, c.generation);
+    EXPECT_EQ(decoded<Got>(get_reply("c")).body.due_us, c_anew.due_us);
+    EXPECT_EQ(decoded<Got>(get_reply("c")).body.payload, "2");
+    EXPECT_EQ(reply[6].string, "LAWN INVALID time");
+    EXPECT_EQ(server.command({"ZCARD", key("due")}).integer, 3);
+}
+
+TEST_F(DurableStore, StartsOfOneCallCountForTheBounds)
+{
+    call("lawn_prepare", "meta", {"2", "5", "1000", "1000"});
+    Words args;
+    for (const Words &i :
+         {start_args("a", "+1000000", "123"),
+          start_args("b", "+1000000", "456"), start_args("b", "+1000000", "45"),
+          start_args("c", "+1000000"), start_args("a", "+1000000", "1234"),
+          start_args("a", "+2000000", "12")}) {
+        args.insert(args.end(), i.begin(), i.end());
+    }
+    const Reply reply = call("lawn_start", "due body meta ended0 ended1", args);
+    ASSERT_EQ(reply.size(), 6U) << to_string(reply);
+    for (const size_t i : {1U, 3U, 4U}) {
+        EXPECT_EQ(reply[i].string.substr(0, 9), "LAWN FULL") << i;
+    }
+    for (const size_t i : {0U, 2U, 5U}) {
+        EXPECT_FALSE(reply[i].is_error()) << i;
+    }
+    EXPECT_EQ(stats()["bytes"], 4);
+    EXPECT_EQ(stats()["pending"], 2);
+}
+
 TEST_F(DurableStore, NoMoreTimersThanTheBound)
 {
     call("lawn_prepare", "meta", {"2", "0", "1000", "1000"});
     start("a", "+1000000");
     start("b", "+1000000");
     const auto start_c = [this] {
-        return call("lawn_start", "due body meta", start_args("c", "+1"));
+        return start_reply(start_args("c", "+1"), "due body meta");
     };
     EXPECT_EQ(start_c().string,
               "LAWN FULL as many timers are pending as the namespace may have");
@@ -310,10 +371,9 @@ TEST_F(DurableStore, NoMoreBytesThanTheBound)
     const std::string generation =
         std::to_string(start("a", "+1000000", "123456").generation);
     start("b", "+1000000", "1234");
-    EXPECT_EQ(
-        call("lawn_start", "due body meta", start_args("c", "+1", "1")).string,
-        "LAWN FULL the payloads have as many bytes as the namespace may "
-        "have");
+    EXPECT_EQ(start_reply(start_args("c", "+1", "1"), "due body meta").string,
+              "LAWN FULL the payloads have as many bytes as the namespace may "
+              "have");
     start("c", "+1");
     EXPECT_TRUE(
         call("lawn_update", "due body meta", {"a", generation, "", "1234567"})
@@ -341,7 +401,7 @@ TEST_F(DurableStore, WhileItIsDrainedNothingIsStarted)
 {
     start("a", "+1000000");
     EXPECT_EQ(call("lawn_drain", "meta", {"1"}).integer, 1);
-    EXPECT_EQ(call("lawn_start", "due body meta", start_args("b", "+1")).string,
+    EXPECT_EQ(start_reply(start_args("b", "+1"), "due body meta").string,
               "LAWN FULL the namespace is being drained");
     EXPECT_EQ(stop("a").state, stopped);
     call("lawn_drain", "meta", {"0"});

@@ -40,8 +40,8 @@ register('lawn_replay', 4, 2, 2, {}, function(keys, args)
     o.every, o.after, o.cron, o.next, o.misfire = nil, nil, nil, nil, nil
     o.mark = REPLAYED
     local now = time()
-    local generation, failure = put(shard_of(keys[3], now), keys, id, nil, now,
-        1, tail_of(o, sub(body, o.payload)), now)
+    local generation, failure = put_one(keys, id, nil, now, 1,
+        tail_of(o, sub(body, o.payload)), now)
     if failure then
         return failure
     end

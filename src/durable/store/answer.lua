@@ -11,7 +11,7 @@ end
 local function new_changes(s, keys, most, now)
     return {
         s = s, due = keys[1], body = keys[2], dead = keys[7], now = now,
-        gone = {}, ends = {}, counts = {bytes = 0},
+        stamp = pack('<d', now), gone = {}, ends = {}, counts = {bytes = 0},
         ended = ended_key(s, keys[5], keys[6], most, now),
     }
 end
@@ -29,7 +29,7 @@ end
 local function finish(c, id, body, state, name)
     local n = #c.ends
     c.ends[n + 1] = id
-    c.ends[n + 2] = end_record(state, body, c.now)
+    c.ends[n + 2] = end_record(state, body, c.stamp)
     drop(c, id, body)
     c.counts[name] = (c.counts[name] or 0) + 1
 end
@@ -120,10 +120,6 @@ local function is_occurrence(stream, entry, body)
     return fired and is_periodic(fired) and token_of(fired) == token_of(body)
 end
 
-local function is_verdict(verdict)
-    local kind = byte(verdict)
-    return verdict == 'd' or kind == 102 or parse_retry(verdict) ~= nil
-end
 
 -- The entries and ids of the arguments of lawn_answer, whether more is among
 -- the verdicts than done and fail, and which are refused; nil and an error if it
@@ -138,8 +134,10 @@ local function parse_answers(args)
         local at = 4 * i - 2
         local verdict = args[at + 3]
         entries[i], ids[i] = args[at], args[at + 1]
-        refused[i] = #args[at + 2] ~= HEAD or not is_verdict(verdict)
-        may_fire = may_fire or (byte(verdict) or 0) > 102
+        local is_end = verdict == 'd' or byte(verdict) == 102
+        refused[i] = #args[at + 2] ~= HEAD or
+            not (is_end or parse_retry(verdict))
+        may_fire = may_fire or not is_end
     end
     return entries, ids, may_fire, refused
 end

@@ -112,7 +112,8 @@ local function body_is_whole(body)
 end
 
 local function is_periodic(body)
-    return band(byte(body, HEAD + 1), EVERY + CRON) ~= 0
+    local flags = byte(body, HEAD + 1)
+    return flags >= EVERY and band(flags, EVERY + CRON) ~= 0
 end
 
 local function token_of(body)

@@ -37,7 +37,7 @@ local function renew_retry(s, keys, id, body, o, due, due_next)
         o.cron, o.next = nil, nil
         call('SREM', keys[4], id)
     elseif due_next <= due then
-        first = head(new_generation(s, s.at), due_next, 1)
+        first = head(new_generations(s, s.at, 1), due_next, 1)
         call('ZADD', keys[1], due_next, id)
     end
     local tail = tail_of(o, sub(body, o.payload))

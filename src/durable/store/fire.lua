@@ -83,7 +83,7 @@ local function fire_one(f, id, body)
     end
     local is_known, generation = true, nil
     if o.every or o.cron then
-        is_known, generation = pcall(new_generation, f.s, f.now)
+        is_known, generation = pcall(new_generations, f.s, f.now, 1)
         if not is_known then
             return redis.error_reply(generation)
         end
@@ -106,7 +106,7 @@ local function fire_one(f, id, body)
     elseif is_missed then
         f.gone[#f.gone + 1] = id
         f.ends[#f.ends + 1] = id
-        f.ends[#f.ends + 1] = end_record(FAIL, body, f.now)
+        f.ends[#f.ends + 1] = end_record(FAIL, body, f.stamp)
         f.bytes = f.bytes - bytes_of(body)
     end
     return nil

@@ -44,7 +44,8 @@
 -- u8, identity, the time of the end f64, and the token, if it has one.
 --
 -- States: 0 unknown, 1 pending, 2 delivered, 3 success, 4 fail, 5 stopped,
--- 6 dead. Times are microseconds, integers; so are all numbers of replies.
+-- 6 dead. Times are microseconds, integers; so are all numbers of replies, some
+-- of which are packed like bodies.
 --
 -- FUNCTION, its keys: its arguments -> its reply
 --
@@ -55,10 +56,11 @@
 --     the first
 -- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this shard
 --     -> 1; once per shard after lawn_open, and after a server came back empty
--- lawn_start, due body meta ended0 ended1: id, when, tail
---     -> [generation, due, repeated 0|1, now, state]
+-- lawn_start, due body meta ended0 ended1: for each: id, when, tail
+--     -> [generation f64 + due f64 + now f64 + repeated u8 + state u8, or an
+--     error, ..]
 --     when: "+D" from now, or "T". A cron timer has its `next` in the tail.
---     The ended keys may be left out if the tail has no token.
+--     The ended keys may be left out if no tail has a token.
 -- lawn_stop, due body meta ended0 ended1: id [, generation]
 --     -> [state, generation]; 5: it is stopped, by this call or before
 -- lawn_update, due body meta: id, generation, when or "" [, payload]
@@ -113,11 +115,12 @@
 -- of a wrong type for one, is read before anything is written.
 
 -- A library has no globals while it is loaded, so the first call sets these.
-local call, try, byte, char, sub, find, pack, unpack_struct, band, floor
+local call, try, byte, char, sub, find, format, pack, unpack_struct, band, floor
 
 local function bind()
     call, try = redis.call, redis.pcall
     byte, char, sub, find = string.byte, string.char, string.sub, string.find
+    format = string.format
     pack, unpack_struct = struct.pack, struct.unpack
     band, floor = bit.band, math.floor
 end
@@ -158,7 +161,8 @@ local function integer(text, least, most)
 end
 
 local function id_is_valid(id)
-    return #id >= 1 and #id <= MAX_ID and not find(id, '[%z\1-\32\127]')
+    return #id >= 1 and #id <= MAX_ID and
+        not find(id, '[^\33-\126\128-\255]')
 end
 
 -- The absolute time of "+D" and "T", or nil.

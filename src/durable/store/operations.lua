@@ -73,102 +73,190 @@ register('lawn_beat', 1, 3, 3, {'allow-oom'}, function(keys, args)
     return call('ZRANGE', keys[1], 0, -1)
 end)
 
--- The reply for a start that was there before, with this token; or nil.
-local function repeated(keys, id, old, token, now)
+-- The reply to a start. A list would cost as much as the start itself.
+local function started(generation, due, is_repeated, now, state)
+    return pack('<dddBB', generation, due, now, is_repeated, state)
+end
+
+-- The reply for a start that was carried out before, as its token says; or nil.
+local function repeated(keys, id, token, old, record, now)
     if old and body_is_whole(old) then
         if token_of(old) == token then
             local generation, due = unpack_struct('<dd', old)
             local pending = call('ZSCORE', keys[1], id)
-            return {generation, due, 1, now, pending and PENDING or DELIVERED}
+            return started(generation, due, 1, now,
+                pending and PENDING or DELIVERED)
         end
-    elseif keys[5] then
-        local record = find_end(keys[3], keys[4], keys[5], id)
-        if record and sub(record, HEAD + 10) == token then
-            local generation, due = unpack_struct('<dd', record, 2)
-            return {generation, due, 1, now, byte(record)}
-        end
+    elseif record and sub(record, HEAD + 10) == token then
+        local generation, due = unpack_struct('<dd', record, 2)
+        return started(generation, due, 1, now, byte(record))
     end
     return nil
 end
 
--- An error if the namespace does not take a tail instead of `old`, or nil.
-local function refusal(s, keys, old, tail)
-    if s.draining and not old then
+-- What the namespace has room for, where it has bounds.
+local function room_of(s, keys)
+    return {
+        draining = s.draining,
+        timers = s.max_pending and s.max_pending - call('HLEN', keys[2]),
+        bytes = s.max_bytes and
+            s.max_bytes - (tonumber(call('HGET', keys[3], 'bytes')) or 0),
+        taken = 0, -- bytes
+    }
+end
+
+-- An error if there is no room for a tail instead of `old` bytes, nil if there
+-- is no timer of its id; or nil, and then the room is taken.
+local function refusal(room, old, tail)
+    local more = bytes_of_tail(tail) - (old or 0)
+    if room.draining and not old then
         return redis.error_reply('LAWN FULL the namespace is being drained')
-    elseif s.max_pending and not old and
-        call('HLEN', keys[2]) >= s.max_pending then
+    elseif room.timers and not old and room.timers <= 0 then
         return redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
-    elseif s.max_bytes then
-        local more = bytes_of_tail(tail) - bytes_of(old)
-        local bytes = tonumber(call('HGET', keys[3], 'bytes')) or 0
-        if more > 0 and bytes + more > s.max_bytes then
-            return redis.error_reply('LAWN FULL the payloads have as many ' ..
-                'bytes as the namespace may have')
-        end
+    elseif room.bytes and more > 0 and room.taken + more > room.bytes then
+        return redis.error_reply('LAWN FULL the payloads have as many ' ..
+            'bytes as the namespace may have')
     end
+    room.taken = room.taken + more
+    room.timers = room.timers and not old and room.timers - 1 or room.timers
     return nil
 end
 
--- Puts in place a timer with this tail, instead of the body `old`, if there is
--- one, which is looked at only if there are limits. Returns the generation, or
--- nil and an error.
-local function put(s, keys, id, old, due, attempt, tail, now)
-    if s.is_limited then
-        local refused = refusal(s, keys, old, tail)
-        if refused then
-            return nil, refused
-        end
-    end
-    local generation = new_generation(s, now)
-    call('ZADD', keys[1], due, id)
-    local set = try('HSET', keys[2], id, head(generation, due, attempt) .. tail)
-    if type(set) == 'table' then
-        call('ZREM', keys[1], id)
-        return nil, set
-    end
-    if s.max_bytes then
-        count(s, {bytes = bytes_of_tail(tail) - bytes_of(old)})
-    end
-    wake(s, keys[1], due, now)
-    return generation
+-- A timer is put in place: the arguments of ZADD and HSET, of those before it,
+-- get its own, too.
+local function add_timer(p, id, generation, due, attempt, tail)
+    local n = p.n + 1
+    p.n = n
+    -- Redis would make a text of the number as that of a fraction.
+    p.dues[2 * n - 1], p.dues[2 * n] = format('%d', due), id
+    p.bodies[2 * n - 1] = id
+    p.bodies[2 * n] = pack('<ddH', generation, due, attempt) .. tail
+    p.first = due < p.first and due or p.first
 end
 
-register('lawn_start', 3, 3, 3, {}, function(keys, args)
-    local id, tail = args[1], args[3]
+local function new_timers()
+    return {n = 0, dues = {}, bodies = {}, first = MOST}
+end
+
+-- Puts the timers in place, each instead of the one of its id, if there is one,
+-- which adds so many bytes. Returns an error or nil.
+local function put(s, keys, p, bytes, now)
+    call('ZADD', keys[1], unpack(p.dues))
+    local set = try('HSET', keys[2], unpack(p.bodies))
+    if type(set) == 'table' then
+        for i = 1, p.n do
+            call('ZREM', keys[1], p.dues[2 * i])
+        end
+        return set
+    end
+    count(s, {bytes = bytes})
+    wake(s, keys[1], p.first, now)
+    return nil
+end
+
+-- Puts one in place, instead of `old` bytes, nil if there is no timer of its id.
+-- Returns its generation, or nil and an error.
+local function put_one(keys, id, old, due, attempt, tail, now)
+    local s = shard_of(keys[3], now)
+    local room = s.is_limited and room_of(s, keys)
+    local failure = room and refusal(room, old, tail)
+    if failure then
+        return nil, failure
+    end
+    local generation = new_generations(s, now, 1)
+    local timers = new_timers()
+    add_timer(timers, id, generation, due, attempt, tail)
+    failure = put(s, keys, timers, room and room.taken or 0, now)
+    return generation, failure
+end
+
+-- When a start is due, and its token if it has one; false and an error if it is
+-- none.
+local function check_start(id, when, tail, now)
     if not id_is_valid(id) then
-        return invalid('id')
+        return false, invalid('id')
     end
     local payload, token = 2, nil
     if byte(tail) ~= 0 then
         local o = parse(tail, 1)
         if not o or o.after or o.mark then
-            return invalid('options')
+            return false, invalid('options')
         end
         payload, token = o.payload, o.token
     end
     if #tail - payload + 1 > MAX_PAYLOAD then
-        return invalid('payload of more than 65536 bytes')
+        return false, invalid('payload of more than 65536 bytes')
+    end
+    local due = due_of(when, now)
+    if not due then
+        return false, invalid('time')
+    end
+    return due, token
+end
+
+-- Replies to the starts that were carried out before, and to those that there
+-- is no room for. Returns how many bytes the others add, and for a start that
+-- is like one before it in this call, the number of that one.
+local function admit(s, keys, ids, args, tokens, replies, now)
+    local olds = call('HMGET', keys[2], unpack(ids))
+    local records = next(tokens) and keys[5] and
+        find_ends(keys[3], keys[4], keys[5], ids) or {}
+    local room = room_of(s, keys)
+    local latest, like = {}, {} -- the number of the latest by the id
+    for i = 1, #ids do
+        local id, tail, token = ids[i], args[3 * i], tokens[i]
+        local before, old = latest[id], olds[i]
+        if token and before and tokens[before] == token then
+            like[i] = before
+        elseif not replies[i] then
+            replies[i] = token and not before and
+                repeated(keys, id, token, old, records[i], now) or
+                refusal(room, before and bytes_of_tail(args[3 * before]) or
+                    old and bytes_of(old), tail)
+            latest[id] = not replies[i] and i or before
+        end
+    end
+    return room.taken, like
+end
+
+register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
+    local n = #args / 3
+    if n % 1 ~= 0 then
+        return invalid('number of arguments of lawn_start')
     end
     local now = time()
-    local due = due_of(args[2], now)
-    if not due then
-        return invalid('time')
-    end
     local s = shard_of(keys[3], now)
-    local old
-    if token or s.is_limited then
-        old = call('HGET', keys[2], id)
+    local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0
+    for i = 1, n do
+        local id = args[3 * i - 2]
+        local due, rest = check_start(id, args[3 * i - 1], args[3 * i], now)
+        ids[i], dues[i] = id, due
+        if rest then
+            (due and tokens or replies)[i] = rest
+        end
     end
-    local reply = token and repeated(keys, id, old, token, now)
-    if reply then
-        return reply
+    if s.is_limited or next(tokens) then
+        bytes, like = admit(s, keys, ids, args, tokens, replies, now)
     end
-    local generation, failure = put(s, keys, id, old, due, 1, tail, now)
-    if failure then
-        return failure
+    local wanted = n
+    for i = 1, n do
+        wanted = (replies[i] or like[i]) and wanted - 1 or wanted
     end
-    return {generation, due, 0, now, PENDING}
+    local generation = wanted > 0 and
+        new_generations(s, now, wanted) - wanted
+    local timers = new_timers()
+    for i = 1, n do
+        if like[i] then
+            local first, due = unpack_struct('<dd', replies[like[i]])
+            replies[i] = started(first, due, 1, now, PENDING)
+        elseif not replies[i] then
+            generation = generation + 1
+            add_timer(timers, ids[i], generation, dues[i], 1, args[3 * i])
+            replies[i] = started(generation, dues[i], 0, now, PENDING)
+        end
+    end
+    return wanted > 0 and put(s, keys, timers, bytes, now) or replies
 end)
 
 register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
@@ -196,7 +284,7 @@ register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     local now = time()
     local s = shard_of(keys[3], now)
     local ended = ended_key(s, keys[4], keys[5], 1, now)
-    call('HSET', ended, id, end_record(STOPPED, body, now))
+    call('HSET', ended, id, end_record(STOPPED, body, pack('<d', now)))
     call('ZREM', keys[1], id)
     call('HDEL', keys[2], id)
     count(s, {bytes = -bytes_of(body), stopped = 1})
@@ -241,14 +329,12 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     if not due then
         due = (unpack_struct('<d', body, 9))
     end
-    local failure
     o.mark = mark
-    generation, failure = put(shard_of(keys[3], now), keys, id, body, due,
-        attempt_of(body), tail_of(o, payload or sub(body, o.payload)), now)
-    if failure then
-        return failure
-    end
-    return {1, generation, due, now}
+    local tail = tail_of(o, payload or sub(body, o.payload))
+    local failure
+    generation, failure =
+        put_one(keys, id, bytes_of(body), due, attempt_of(body), tail, now)
+    return failure or {1, generation, due, now}
 end)
 
 register('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)

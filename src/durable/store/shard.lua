@@ -50,8 +50,9 @@ end
 
 -- A server that has just got the shard may have lost the last generations that
 -- were given. So they are at least the time when it looks at the shard, and go
--- on from there one by one. `raised` is what was left out by that.
-local function new_generation(s, now)
+-- on from there one by one. `raised` is what was left out by that. Returns the
+-- last of `count` new ones.
+local function new_generations(s, now, count)
     if not s.is_raised then
         s.is_raised = true
         local known = call('HGET', s.meta, 'gen')
@@ -61,7 +62,7 @@ local function new_generation(s, now)
             call('HSET', s.meta, 'gen', now)
         end
     end
-    return call('HINCRBY', s.meta, 'gen', 1)
+    return call('HINCRBY', s.meta, 'gen', count)
 end
 
 -- A timer is due at `due`: wakes the pumps, unless all of them call before.
@@ -99,18 +100,26 @@ local function ended_key(s, ended0, ended1, count, now)
     return s.ended
 end
 
-local function end_record(state, body, now)
-    return char(state) .. sub(body, 1, HEAD) .. pack('<d', now) ..
-        token_of(body)
+local function end_record(state, body, stamp)
+    return char(state) .. sub(body, 1, HEAD) .. stamp .. token_of(body)
 end
 
--- How `id` ended, or nil.
-local function find_end(meta, ended0, ended1, id)
+-- How each of `ids` ended; false for those that nothing is known of.
+local function find_ends(meta, ended0, ended1, ids)
     if call('HGET', meta, 'cur') == '1' then
         ended0, ended1 = ended1, ended0
     end
-    local record = call('HGET', ended0, id) or call('HGET', ended1, id)
-    return record and #record >= HEAD + 9 and record or nil
+    local records = call('HMGET', ended0, unpack(ids))
+    local older = call('HMGET', ended1, unpack(ids))
+    for i = 1, #ids do
+        local record = records[i] or older[i]
+        records[i] = record and #record >= HEAD + 9 and record
+    end
+    return records
+end
+
+local function find_end(meta, ended0, ended1, id)
+    return find_ends(meta, ended0, ended1, {id})[1]
 end
 
 -- Adds to the counters of the shard. Bytes are counted where there is a bound.
