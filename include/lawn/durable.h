@@ -98,8 +98,9 @@ typedef struct {
      * NULL: redis://127.0.0.1:6379. */
     const char *url;
     const char *name_space; /* NULL: "lawn"; 1 to 64 of A-Z a-z 0-9 . _ - */
-    unsigned shards; /* 0: as recorded, and 8 for a new namespace. The number
-                      * cannot change: another one than recorded is refused. */
+    unsigned shards; /* 0: as recorded, and 1 for a new namespace, 8 in a Redis
+                      * Cluster. The number cannot change: another one than
+                      * recorded is refused. */
     unsigned max_requests; /* 0: 65,536 may be unanswered */
     bool fail_fast; /* answer with IO as soon as the store cannot be reached,
                      * instead of waiting for it */

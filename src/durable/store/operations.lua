@@ -4,6 +4,11 @@
 
 local limits = {'max_pending', 'max_bytes', 'keep_us', 'keep_count'}
 
+-- One shard is as fast as one server; each node of a Cluster is to have some.
+local function default_shards()
+    return find(call('INFO', 'cluster'), 'cluster_enabled:1') and 8 or 1
+end
+
 register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
     local wanted = {}
     for i = 1, 5 do
@@ -22,7 +27,7 @@ register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
         return redis.error_reply(
             'LAWN CORRUPT the number of shards of the namespace')
     elseif not shards then
-        shards = wanted[1] > 0 and wanted[1] or 8
+        shards = wanted[1] > 0 and wanted[1] or default_shards()
         wanted[4] = wanted[4] > 0 and wanted[4] or KEEP_US
         wanted[5] = wanted[5] > 0 and wanted[5] or KEEP_COUNT
         call('HSET', keys[1], 'format', 1, 'shards', shards,
