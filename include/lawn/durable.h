@@ -421,7 +421,7 @@ LAWN_API void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer);
 typedef struct {
     const char *name;     /* NULL: host, process and a number; one per pump */
     uint64_t prefetch_us; /* 0: 100 ms. Due times that near are held here. */
-    uint64_t coalesce_us; /* 0: 250 us between two calls for a shard */
+    uint64_t coalesce_us; /* 0: 1 ms between two calls for a shard */
 } lawn_durable_pump_params_t;
 
 /* What a pump has counted. A later version may add fields at the end. */

@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr unsigned most_fired = 500; // by one call
-constexpr unsigned most_dues = 64;   // in one answer
+constexpr unsigned most_dues = 16;   // in one answer
 constexpr unsigned most_calls = 64;  // of a shard, without their answers
 constexpr uint64_t backup_delay_us = 20000;
 constexpr uint64_t beat_us = 4000000;
@@ -404,7 +404,7 @@ lawn_durable_pump_start_sized(lawn_durable_t *durable,
         PumpConfig config;
         config.name = params.name ? params.name : lawn::durable::unique_name();
         config.prefetch_us = params.prefetch_us ? params.prefetch_us : 100000;
-        config.coalesce_us = params.coalesce_us ? params.coalesce_us : 250;
+        config.coalesce_us = params.coalesce_us ? params.coalesce_us : 1000;
         // An hour is longer than what anybody wants of either.
         constexpr uint64_t longest_us = 3600000000;
         if (!durable || durable->is_closing || !pump_p ||
