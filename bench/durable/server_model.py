@@ -47,7 +47,7 @@ class Load:
     a shard are `coalesce` seconds apart, as lawn_durable_pump_params_t has
     it."""
 
-    def __init__(self, rate, burst=0.0, shards=1, clients=1, coalesce=500e-6):
+    def __init__(self, rate, burst=0.0, shards=1, clients=1, coalesce=1e-3):
         self.rate = rate
         self.burst = burst
         self.shards = shards
