@@ -3,7 +3,7 @@
 // Histories made by hand: each rule of the judge objects to what breaks it, and
 // to nothing that comes close and is right.
 
-#include "judge.h"
+#include "story.h"
 
 #include <gtest/gtest.h>
 
@@ -15,135 +15,12 @@
 namespace
 {
 
+using lawn_test::expect_only;
+using lawn_test::Story;
 using lawnctl::Event;
 using lawnctl::EventKind;
-using lawnctl::judge;
 using lawnctl::Limits;
 using lawnctl::Verdict;
-
-// Writes a history. Times are in microseconds from its beginning.
-class Story
-{
-public:
-    Story &start(int64_t time, uint64_t operation, const char *id)
-    {
-        return add(EventKind::start, time, operation, id, 0);
-    }
-
-    Story &started(int64_t time, uint64_t operation, const char *id,
-                   uint64_t generation, int64_t due)
-    {
-        add(EventKind::started, time, operation, id, generation);
-        events_.back().due_us = due;
-        return *this;
-    }
-
-    // Both at once.
-    Story &timer(int64_t time, uint64_t operation, const char *id,
-                 uint64_t generation, int64_t due)
-    {
-        return start(time, operation, id)
-            .started(time + 1, operation, id, generation, due);
-    }
-
-    Story &unheard(int64_t time, uint64_t operation, const char *id)
-    {
-        return add(EventKind::unheard, time, operation, id, 0);
-    }
-
-    Story &refused(int64_t time, uint64_t operation, const char *id)
-    {
-        return add(EventKind::refused, time, operation, id, 0);
-    }
-
-    Story &stop(int64_t time, uint64_t operation, const char *id)
-    {
-        return add(EventKind::stop, time, operation, id, 0);
-    }
-
-    Story &stopped(int64_t time, uint64_t operation, const char *id,
-                   uint64_t generation, const char *word)
-    {
-        add(EventKind::stopped, time, operation, id, generation);
-        events_.back().word = word;
-        return *this;
-    }
-
-    Story &update(int64_t time, uint64_t operation, const char *id,
-                  uint64_t generation)
-    {
-        return add(EventKind::update, time, operation, id, generation);
-    }
-
-    Story &updated(int64_t time, uint64_t operation, const char *id,
-                   uint64_t generation, int64_t due)
-    {
-        add(EventKind::updated, time, operation, id, generation);
-        events_.back().due_us = due;
-        return *this;
-    }
-
-    Story &deliver(int64_t time, uint64_t operation, const char *id,
-                   uint64_t generation, int64_t due, int64_t fired,
-                   unsigned attempt = 1)
-    {
-        add(EventKind::deliver, time, operation, id, generation);
-        events_.back().due_us = due;
-        events_.back().fired_us = fired;
-        events_.back().attempt = attempt;
-        return *this;
-    }
-
-    // Asked for, and acknowledged.
-    Story &retry(int64_t time, const char *id, uint64_t generation,
-                 unsigned attempt)
-    {
-        for (const EventKind kind : {EventKind::answer, EventKind::answered}) {
-            add(kind, time, 0, id, generation);
-            events_.back().attempt = attempt;
-            events_.back().word = "retry";
-        }
-        return *this;
-    }
-
-    Story &fault(int64_t from, int64_t to)
-    {
-        add(EventKind::fault, from, 0, "", 0);
-        events_.back().due_us = to;
-        events_.back().word = "kill";
-        return *this;
-    }
-
-    Verdict verdict(const Limits &limits = Limits()) const
-    {
-        return judge(events_, limits);
-    }
-
-private:
-    Story &add(EventKind kind, int64_t time, uint64_t operation, const char *id,
-               uint64_t generation)
-    {
-        Event event;
-        event.kind = kind;
-        event.time_us = time;
-        event.operation = operation;
-        event.id = id;
-        event.generation = generation;
-        events_.push_back(event);
-        return *this;
-    }
-
-    std::vector<Event> events_;
-};
-
-// Exactly one kind of violation.
-void expect_only(const Verdict &verdict, const char *violation)
-{
-    EXPECT_FALSE(verdict.is_good());
-    EXPECT_EQ(verdict.violations.size(), 1u);
-    EXPECT_GT(verdict.count(violation), 0u) << violation;
-    EXPECT_FALSE(verdict.examples.empty());
-}
 
 TEST(Judge, FindsNothingWrongWithAPlainTimer)
 {
@@ -365,6 +242,24 @@ TEST(Judge, FindsATimerThatIsNotTheOnePromised)
     twice.timer(10, 1, "a", 1, 100).timer(20, 2, "a", 1, 110);
     twice.deliver(130, 2, "a", 1, 110, 120);
     expect_only(twice.verdict(), "mixed");
+}
+
+// The second answer finds the timer waiting for its retry.
+TEST(Judge, LetsARepeatedStartTellTheTimeOfARetry)
+{
+    const auto told = [](int64_t time) {
+        return Story()
+            .start(10, 1, "a")
+            .unheard(20, 1, "a")
+            .start(30, 1, "a")
+            .deliver(130, 1, "a", 1, 100, 120)
+            .retry(140, "a", 1, 1)
+            .started(time, 1, "a", 1, 200)
+            .deliver(230, 1, "a", 1, 200, 220, 2)
+            .verdict();
+    };
+    EXPECT_TRUE(told(141).is_good());
+    expect_only(told(139), "mixed");
 }
 
 TEST(Judge, WaitsForARetryThatWasAcknowledged)

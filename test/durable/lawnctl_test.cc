@@ -531,9 +531,13 @@ TEST(LawnctlVerify, FindsThatThePromiseIsKept)
 
 TEST(LawnctlPlan, IsTheSameForTheSameSeed)
 {
-    const auto a = lawnctl::make_plan(7, 5, 60000000);
-    const auto b = lawnctl::make_plan(7, 5, 60000000);
-    const auto c = lawnctl::make_plan(8, 5, 60000000);
+    using lawnctl::FaultKind;
+    const lawnctl::FaultKinds some = {FaultKind::kill, FaultKind::step};
+    const std::vector<lawnctl::FaultKinds> victims = {
+        {}, some, some, some, {FaultKind::cut}};
+    const auto a = lawnctl::make_plan(7, victims, 60000000);
+    const auto b = lawnctl::make_plan(7, victims, 60000000);
+    const auto c = lawnctl::make_plan(8, victims, 60000000);
     ASSERT_EQ(a.size(), b.size());
     bool differs = a.size() != c.size();
     int64_t last_us = 0;
@@ -544,6 +548,9 @@ TEST(LawnctlPlan, IsTheSameForTheSameSeed)
         EXPECT_EQ(a[i].kind, b[i].kind);
         EXPECT_GE(a[i].at_us, last_us);
         ASSERT_LT(a[i].victim, 5u);
+        EXPECT_NE(a[i].victim, 0u) << "spared";
+        EXPECT_EQ(a[i].kind == FaultKind::cut, a[i].victim == 4);
+        EXPECT_EQ(a[i].step_us != 0, a[i].kind == FaultKind::step);
         EXPECT_GE(a[i].at_us, busy_us[a[i].victim]) << "one at a time";
         busy_us[a[i].victim] = a[i].at_us + a[i].for_us;
         last_us = a[i].at_us;

@@ -6,13 +6,15 @@
 
 #include "arguments.h"
 #include "client.h"
+#include "server.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +25,6 @@ namespace
 {
 
 constexpr int64_t second_us = 1000000;
-constexpr useconds_t step_us = 10000; // between two looks at something
 
 std::string own_program()
 {
@@ -48,93 +49,134 @@ std::string pump_program()
     return "lawnd";
 }
 
-std::string store_program()
+// The library by which the clocks of a process are set.
+std::string find_faketime()
 {
-    const char *path = getenv("LAWN_REDIS_SERVER");
-    return path != nullptr && *path != '\0' ? path : "redis-server";
+    glob_t found;
+    std::string path;
+    if (glob("/usr/lib*/{,*/}faketime/libfaketimeMT.so.1", GLOB_BRACE, nullptr,
+             &found) == 0) {
+        path = found.gl_pathv[0];
+    }
+    globfree(&found);
+    if (path.empty()) {
+        fail("--clocks needs libfaketime, which is not below /usr/lib (Debian: "
+             "libfaketime)");
+    }
+    return path;
 }
 
-bool answers_ping(const std::string &path)
+std::unique_ptr<Store> make_store(const std::string &directory,
+                                  const Cast::Sizes &sizes)
 {
-    const timeval limit = {1, 0};
-    redisContext *context = redisConnectUnixWithTimeout(path.c_str(), limit);
-    if (context == nullptr) {
-        return false;
+    switch (sizes.kind) {
+    case Cast::Kind::cluster:
+        return make_cluster(directory, sizes.seed);
+    case Cast::Kind::failover:
+        return make_failover(directory, sizes.seed);
+    case Cast::Kind::one_server:
+        break;
     }
-    redisSetTimeout(context, limit);
-    auto *reply = static_cast<redisReply *>(
-        context->err == 0 ? redisCommand(context, "PING") : nullptr);
-    const bool answers = reply != nullptr && reply->type == REDIS_REPLY_STATUS;
-    freeReplyObject(reply);
-    redisFree(context);
-    return answers;
+    return make_one_server(directory);
 }
 
 } // namespace
 
 Cast::Cast(const std::string &directory, const Sizes &sizes)
-    : directory_(directory), sizes_(sizes)
+    : directory_(directory), sizes_(sizes),
+      faketime_(sizes.has_clocks ? find_faketime() : ""),
+      store_(make_store(directory, sizes))
 {
-    const auto add = [this](Role role, const std::string &name,
-                            unsigned count) {
-        for (unsigned i = 0; i < count; ++i) {
-            members_.push_back(std::make_unique<Member>());
-            members_.back()->role = role;
-            members_.back()->name = count == 1 && role == Role::store
-                                        ? name
-                                        : name + "-" + std::to_string(i + 1);
-        }
-    };
-    add(Role::store, "redis", 1);
     add(Role::pump, "pump", sizes.pumps);
     add(Role::consumer, "consumer", sizes.consumers);
     add(Role::client, "client", sizes.clients);
-
-    start(0);
-    await_store();
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        fail(std::string("pipe: ") + strerror(errno));
+    if (store_->has_links()) {
+        start_proxy();
     }
-    proxy_input_ = ends[1];
-    const std::string last_link =
-        directory_ + "/link-" + std::to_string(victims() - 2) + ".sock";
-    proxy_.start({own_program(), "verify-proxy", "--directory", directory_,
-                  "--links", std::to_string(victims() - 1)},
-                 directory_ + "/proxy.log", ends[0]);
-    close(ends[0]);
-    const int64_t until_us = monotonic_now() + 60 * second_us;
-    while (access(last_link.c_str(), F_OK) != 0) {
-        if (!proxy_.is_running() || monotonic_now() > until_us) {
-            fail("the proxy does not start; see " + directory_ + "/proxy.log");
-        }
-        usleep(step_us);
+    if (store_->shards() != 0) {
+        Settings settings;
+        settings.url = store_->url();
+        settings.name_space = verify_space;
+        lawn_durable_params_t params = {};
+        params.shards = store_->shards();
+        Client(settings, params).connect();
     }
-    for (unsigned i = 1; i < victims(); ++i) {
-        start(i);
+    for (const auto &member : members_) {
+        start(*member);
     }
 }
 
 Cast::~Cast()
 {
+    for (const auto &member : members_) {
+        kill(*member);
+    }
     if (proxy_input_ >= 0) {
         close(proxy_input_);
     }
 }
 
-unsigned Cast::victims() const
+void Cast::add(Role role, const std::string &name, unsigned count)
 {
-    return static_cast<unsigned>(members_.size());
+    for (unsigned i = 0; i < count; ++i) {
+        auto member = std::make_unique<Member>();
+        member->role = role;
+        member->name = name + "-" + std::to_string(i + 1);
+        const std::string path = directory_ + "/" + member->name;
+        member->log = path + ".log";
+        member->clock = path + ".clock";
+        member->url = store_->has_links()
+                          ? "unix:" + directory_ + "/link-" +
+                                std::to_string(members_.size()) + ".sock"
+                          : store_->url();
+        members_.push_back(std::move(member));
+    }
+}
+
+void Cast::start_proxy()
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        fail(std::string("pipe: ") + strerror(errno));
+    }
+    proxy_input_ = ends[1];
+    const std::string links = std::to_string(members_.size());
+    const std::string last_link =
+        directory_ + "/link-" + std::to_string(members_.size() - 1) + ".sock";
+    proxy_.emplace();
+    proxy_->start({own_program(), "verify-proxy", "--directory", directory_,
+                   "--links", links},
+                  directory_ + "/proxy.log", ends[0]);
+    close(ends[0]);
+    const int64_t until_us = patience_end();
+    while (access(last_link.c_str(), F_OK) != 0) {
+        if (!proxy_->is_running() || monotonic_now() > until_us) {
+            fail("the proxy does not start; see " + directory_ + "/proxy.log");
+        }
+        pause_between_looks();
+    }
+}
+
+std::vector<FaultKinds> Cast::victims() const
+{
+    std::vector<FaultKinds> all = {store_->kinds()};
+    for (const auto &member : members_) {
+        FaultKinds kinds = {FaultKind::kill, FaultKind::pause};
+        if (store_->has_links()) {
+            kinds.insert(kinds.end(),
+                         {FaultKind::cut, FaultKind::hold, FaultKind::delay});
+        }
+        if (member->role == Role::pump && sizes_.has_clocks) {
+            kinds.insert(kinds.end(), kinds.size(), FaultKind::step);
+        }
+        all.push_back(kinds);
+    }
+    return all;
 }
 
 std::string Cast::victim_name(unsigned victim) const
 {
-    return members_[victim]->name;
-}
-
-std::string Cast::store_url() const
-{
-    return "unix:" + directory_ + "/redis.sock";
+    return victim == 0 ? "redis" : members_[victim - 1]->name;
 }
 
 std::string Cast::history() const
@@ -142,44 +184,33 @@ std::string Cast::history() const
     return directory_ + "/history.txt";
 }
 
-std::string Cast::log(unsigned victim) const
+std::vector<std::string> Cast::pump_words(const Member &member) const
 {
-    return directory_ + "/" + members_[victim]->name + ".log";
+    std::vector<std::string> all;
+    if (sizes_.has_clocks) {
+        all = {"env", "LAWN_CLOCK=clock_gettime", "LD_PRELOAD=" + faketime_,
+               "FAKETIME_TIMESTAMP_FILE=" + member.clock, "FAKETIME_NO_CACHE=1",
+               // What is shared would outlive a process that is killed.
+               "FAKETIME_DISABLE_SHM=1"};
+    }
+    all.insert(all.end(), {pump_program(), "--redis", member.url, "--namespace",
+                           verify_space});
+    return all;
 }
 
-std::vector<std::string> Cast::words(unsigned victim)
+std::vector<std::string> Cast::words(const Member &member)
 {
-    if (victim == 0) {
-        return {store_program(),
-                "--port",
-                "0",
-                "--unixsocket",
-                directory_ + "/redis.sock",
-                "--dir",
-                directory_,
-                "--save",
-                "",
-                "--appendonly",
-                "yes",
-                "--appendfsync",
-                "always",
-                "--daemonize",
-                "no"};
-    }
-    const Member &member = *members_[victim];
-    const std::string url =
-        "unix:" + directory_ + "/link-" + std::to_string(victim - 1) + ".sock";
     if (member.role == Role::pump) {
-        return {pump_program(), "--redis", url, "--namespace", "verify"};
+        return pump_words(member);
     }
     ++incarnations_;
     const bool is_client = member.role == Role::client;
     std::vector<std::string> all = {
         own_program(),
         "--redis",
-        url,
+        member.url,
         "--namespace",
-        "verify",
+        verify_space,
         is_client ? "verify-client" : "verify-consumer",
         "--history",
         history(),
@@ -191,26 +222,45 @@ std::vector<std::string> Cast::words(unsigned victim)
         const uint64_t rate =
             std::max<uint64_t>(sizes_.rate / std::max(sizes_.clients, 1u), 1);
         all.insert(all.end(), {"--rate", std::to_string(rate)});
+        if (store_->is_replicated()) {
+            all.push_back("--replicated");
+        }
     }
     return all;
 }
 
-void Cast::start(unsigned victim)
+void Cast::start(Member &member)
 {
-    members_[victim]->process.start(words(victim), log(victim));
+    if (member.role == Role::pump && sizes_.has_clocks) {
+        set_clock(member, 0);
+    }
+    std::ifstream log(member.log, std::ios::ate);
+    member.log_begin = log.is_open() ? log.tellg() : std::streampos(0);
+    member.process.start(words(member), member.log);
 }
 
-void Cast::await_store()
+void Cast::kill(Member &member)
 {
-    const int64_t until_us = monotonic_now() + 60 * second_us;
-    while (!answers_ping(directory_ + "/redis.sock")) {
-        if (!members_[0]->process.is_running()) {
-            fail("redis-server does not start; see " + log(0));
-        }
-        if (monotonic_now() > until_us) {
-            fail("redis-server does not answer; see " + log(0));
-        }
-        usleep(step_us);
+    const pid_t pid = member.process.pid();
+    member.process.kill();
+    if (sizes_.has_clocks && pid > 0) {
+        // What libfaketime shares outlives a process that is killed.
+        const std::string number = std::to_string(pid);
+        unlink(("/dev/shm/faketime_shm_" + number).c_str());
+        unlink(("/dev/shm/sem.faketime_sem_" + number).c_str());
+    }
+}
+
+// Replaces the file as a whole, for it is read at any time.
+void Cast::set_clock(const Member &member, int64_t step_us)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%+.6f\n",
+             static_cast<double>(step_us) / second_us);
+    const std::string next = member.clock + ".next";
+    std::ofstream(next) << text;
+    if (rename(next.c_str(), member.clock.c_str()) != 0) {
+        fail("cannot write " + member.clock + ": " + strerror(errno));
     }
 }
 
@@ -225,13 +275,17 @@ void Cast::tell_proxy(unsigned victim, const std::string &what)
 
 void Cast::strike(const Fault &fault)
 {
-    Process &process = members_[fault.victim]->process;
+    if (fault.victim == 0) {
+        store_->strike(fault);
+        return;
+    }
+    Member &member = *members_[fault.victim - 1];
     switch (fault.kind) {
     case FaultKind::kill:
-        process.kill();
+        kill(member);
         break;
     case FaultKind::pause:
-        process.signal(SIGSTOP);
+        member.process.signal(SIGSTOP);
         break;
     case FaultKind::cut:
         tell_proxy(fault.victim, "cut");
@@ -242,20 +296,25 @@ void Cast::strike(const Fault &fault)
     case FaultKind::delay:
         tell_proxy(fault.victim, "delay " + std::to_string(fault.delay_us));
         break;
+    case FaultKind::step:
+        set_clock(member, fault.step_us);
+        break;
     }
 }
 
 void Cast::mend(const Fault &fault)
 {
+    if (fault.victim == 0) {
+        store_->mend(fault);
+        return;
+    }
+    Member &member = *members_[fault.victim - 1];
     switch (fault.kind) {
     case FaultKind::kill:
-        start(fault.victim);
-        if (fault.victim == 0) {
-            await_store();
-        }
+        start(member);
         break;
     case FaultKind::pause:
-        members_[fault.victim]->process.signal(SIGCONT);
+        member.process.signal(SIGCONT);
         break;
     case FaultKind::cut:
         break;
@@ -263,20 +322,38 @@ void Cast::mend(const Fault &fault)
     case FaultKind::delay:
         tell_proxy(fault.victim, "free");
         break;
+    case FaultKind::step:
+        set_clock(member, 0);
+        break;
     }
+}
+
+// A pump that has not reached the store ends, and whoever looks after it starts
+// it again. One that has reached it once stays.
+bool Cast::has_reached_store(const Member &member) const
+{
+    std::ifstream log(member.log);
+    log.seekg(member.log_begin);
+    const std::string text{std::istreambuf_iterator<char>(log), {}};
+    return text.find("fires the timers") != std::string::npos;
 }
 
 std::string Cast::find_ended()
 {
-    for (unsigned i = 0; i < victims(); ++i) {
-        if (!members_[i]->process.is_running() &&
-            members_[i]->process.status()) {
-            return members_[i]->name + " has ended with status " +
-                   std::to_string(*members_[i]->process.status()) + "; see " +
-                   log(i);
+    for (const auto &member : members_) {
+        Process &process = member->process;
+        if (process.is_running() || !process.status()) {
+            continue;
+        }
+        if (member->role == Role::pump && *process.status() == 1 &&
+            !has_reached_store(*member)) {
+            start(*member);
+        } else {
+            return member->name + " has ended with status " +
+                   std::to_string(*process.status()) + "; see " + member->log;
         }
     }
-    return proxy_.is_running() ? "" : "the proxy has ended";
+    return !proxy_ || proxy_->is_running() ? "" : "the proxy has ended";
 }
 
 std::string Cast::end(Role role, int64_t patience_us)
@@ -287,20 +364,19 @@ std::string Cast::end(Role role, int64_t patience_us)
         }
     }
     const int64_t until_us = monotonic_now() + patience_us;
-    for (unsigned i = 0; i < victims(); ++i) {
-        Member &member = *members_[i];
-        if (member.role != role) {
+    for (const auto &member : members_) {
+        if (member->role != role) {
             continue;
         }
-        while (member.process.is_running()) {
+        while (member->process.is_running()) {
             if (monotonic_now() > until_us) {
-                return member.name + " does not end; see " + log(i);
+                return member->name + " does not end; see " + member->log;
             }
-            usleep(step_us);
+            pause_between_looks();
         }
         // One that has just been started again ends by the signal itself.
-        if (member.process.status().value_or(0) != 0) {
-            return member.name + " has not ended well; see " + log(i);
+        if (member->process.status().value_or(0) != 0) {
+            return member->name + " has not ended well; see " + member->log;
         }
     }
     return "";

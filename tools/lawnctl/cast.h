@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The processes of a run of `verify`: a redis-server, pumps, consumers and
-// clients in a directory of their own, and what is done to them.
+// The processes of a run of `verify`: a store, pumps, consumers and clients in
+// a directory of their own, and what is done to them.
 
 #ifndef LAWN_LAWNCTL_CAST_H
 #define LAWN_LAWNCTL_CAST_H
@@ -9,8 +9,11 @@
 #include "history.h"
 #include "plan.h"
 #include "process.h"
+#include "store.h"
 
+#include <ios>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +23,12 @@ namespace lawnctl
 class Cast
 {
 public:
+    enum class Kind { one_server, cluster, failover };
+
     struct Sizes {
+        Kind kind = Kind::one_server;
+        // The pumps have clocks that are set.
+        bool has_clocks = false;
         unsigned pumps = 2;
         unsigned consumers = 2;
         unsigned clients = 2;
@@ -36,15 +44,16 @@ public:
     Cast(const Cast &) = delete;
     Cast &operator=(const Cast &) = delete;
 
-    // Of faults: the store, and all pumps, consumers and clients.
-    unsigned victims() const;
+    // What may be done to the store, and to all pumps, consumers and clients.
+    std::vector<FaultKinds> victims() const;
     std::string victim_name(unsigned victim) const;
 
     void strike(const Fault &fault);
     // Undoes it: all runs and passes again. It may take a while until the
     // store answers.
     void mend(const Fault &fault);
-    // The line about a process that has ended by itself; empty: none has.
+    // The line about a process that has ended by itself, the store aside;
+    // empty: none has.
     std::string find_ended();
 
     // Asks the clients, or the consumers and pumps, to end, and waits for it.
@@ -52,30 +61,43 @@ public:
     std::string end_clients();
     std::string end_others();
 
-    std::string store_url() const;
+    Store &store()
+    {
+        return *store_;
+    }
     std::string history() const;
 
 private:
-    enum class Role { store, pump, consumer, client };
+    enum class Role { pump, consumer, client };
 
     struct Member {
-        Role role = Role::store;
+        Role role = Role::pump;
         std::string name;
+        std::string log;
+        std::streamoff log_begin = 0; // of what it has logged since its start
+        std::string url;              // where it finds the store
+        std::string clock; // the file that says how wrong its clocks are
         Process process;
     };
 
-    void start(unsigned victim);
-    std::vector<std::string> words(unsigned victim);
+    void add(Role role, const std::string &name, unsigned count);
+    void start_proxy();
+    void start(Member &member);
+    void kill(Member &member);
+    std::vector<std::string> words(const Member &member);
+    std::vector<std::string> pump_words(const Member &member) const;
     void tell_proxy(unsigned victim, const std::string &what);
-    void await_store();
+    void set_clock(const Member &member, int64_t step_us);
+    bool has_reached_store(const Member &member) const;
     std::string end(Role role, int64_t patience_us);
-    std::string log(unsigned victim) const;
 
     const std::string directory_;
     const Sizes sizes_;
+    const std::string faketime_; // the library; empty: no clocks are set
+    std::unique_ptr<Store> store_;
     unsigned incarnations_ = 0;
-    std::vector<std::unique_ptr<Member>> members_;
-    Process proxy_;
+    std::vector<std::unique_ptr<Member>> members_; // all victims but the store
+    std::optional<Process> proxy_;
     int proxy_input_ = -1;
 };
 

@@ -15,8 +15,9 @@
 namespace lawnctl
 {
 
-// A request is written before it is sent, and again when its answer has come.
-// A request without an answer is one whose process was killed.
+// A request is written before it is sent, with its durability as `word`, and
+// again when its answer has come. A request without an answer is one whose
+// process was killed.
 enum class EventKind {
     start,    // asks for a timer; `due_us` is the delay
     started,  // .. and is answered with a generation and a due time
@@ -29,8 +30,15 @@ enum class EventKind {
     deliver,  // the handler has the timer; `fired_us` by the store's clock
     answer,   // the handler answers with `word`: done, retry or fail
     answered, // .. and the store took it (`word` is "late" if it was too late)
-    fault,    // the run did `word` at `time_us` and mended it at `due_us`
+    // The run did `word` at `time_us` and mended it at `due_us`. If it is
+    // word_failover, the store at `fired_us` lost what was done since
+    // `time_us`, or some of that.
+    fault,
 };
+
+constexpr char word_async[] = "async"; // may be lost by a failover
+constexpr char word_sure[] = "sure";   // may not
+constexpr char word_failover[] = "failover";
 
 struct Event {
     int64_t time_us = 0;

@@ -1,7 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Judges a history: what was promised, and what came. A request that nobody
-// heard of again may have been carried out or not, and either is right.
+// heard of again may have been carried out or not, and either is right. A
+// failover may undo what was done in its last moments, but for what was
+// acknowledged with a durability that says otherwise.
 //
 //     std::vector<Event> events;
 //     read_history("history.txt", events);
@@ -30,6 +32,9 @@ struct Limits {
     int64_t late_us = 0;
     // A fault is near for as long as this after it was mended.
     int64_t recovery_us = 5000000;
+    // A replica may be behind its primary by as much as this when it is cut
+    // off, or when the primary dies.
+    int64_t lag_us = 1000000;
 };
 
 struct Verdict {
@@ -41,6 +46,10 @@ struct Verdict {
     uint64_t retried = 0;      // deliveries with an attempt above 1
     uint64_t duplicates = 0;   // repeated deliveries of one attempt
     uint64_t faults = 0;
+    // What failovers explain, and nothing else would:
+    uint64_t forgotten = 0; // acknowledged with `async`, and never delivered
+    uint64_t forgotten_stops = 0; // so acknowledged; delivered all the same
+    uint64_t rolled_back = 0;     // deliveries of what had been delivered
     // How often, by name:
     //   lost        acknowledged, not stopped, and never delivered
     //   early       fired, or delivered, before it was due

@@ -48,7 +48,7 @@ Commands:
                   start timers at a rate, and measure; pumps (0: those that
                   run already) and consumers are threads of this process
   verify [--seconds S] [--seed N] [--rate N] [--timers N] [--history FILE]
-      [--calm]
+      [--cluster | --failover] [--clocks] [--calm]
                   start a store, pumps, consumers and clients of its own, kill
                   and stop them at random, and check that no timer is lost
 
@@ -88,7 +88,8 @@ int run(int argc, char **argv)
 {
     Arguments arguments(argc, argv,
                         {"--json", "--help", "-h", "--version", "-V",
-                         "--no-ack", "--end", "--calm", "--leave"});
+                         "--no-ack", "--end", "--calm", "--leave", "--clocks",
+                         "--cluster", "--failover", "--replicated"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
         fputs(help, stdout);
         return 0;

@@ -161,6 +161,11 @@ public:
         return faults_;
     }
 
+    std::map<std::string, uint64_t> store_figures()
+    {
+        return cast_.store().figures();
+    }
+
 private:
     struct Wound {
         Fault fault;
@@ -169,6 +174,7 @@ private:
 
     std::string do_harm();
     void mend(const Wound &wound);
+    void note(const std::vector<Event> &faults);
     std::string drain();
 
     const Options &options_;
@@ -179,6 +185,14 @@ private:
     std::map<std::string, uint64_t> faults_;
 };
 
+void Verify::note(const std::vector<Event> &faults)
+{
+    for (const Event &fault : faults) {
+        notes_.write(fault);
+        ++faults_[fault.word.substr(0, fault.word.find(':'))];
+    }
+}
+
 void Verify::mend(const Wound &wound)
 {
     cast_.mend(wound.fault);
@@ -188,8 +202,7 @@ void Verify::mend(const Wound &wound)
     event.due_us = history_now();
     event.word = std::string(to_string(wound.fault.kind)) + ":" +
                  cast_.victim_name(wound.fault.victim);
-    notes_.write(event);
-    ++faults_[to_string(wound.fault.kind)];
+    note({event});
 }
 
 std::string Verify::do_harm()
@@ -198,6 +211,7 @@ std::string Verify::do_harm()
         static_cast<int64_t>(options_.seconds) * second_us;
     // The plan goes on if the timers take longer than the seconds.
     std::vector<Fault> plan;
+    Store &store = cast_.store();
     if (!options_.is_calm) {
         plan = make_plan(options_.sizes.seed, cast_.victims(), 10 * length_us);
     }
@@ -220,8 +234,10 @@ std::string Verify::do_harm()
             mend(wounds.begin()->second);
             wounds.erase(wounds.begin());
         }
-        wrong = cast_.find_ended();
-        if (is_over || !wrong.empty()) {
+        wrong = store.advance(!is_over && !options_.is_calm);
+        note(store.take_faults());
+        wrong = wrong.empty() ? cast_.find_ended() : wrong;
+        if ((is_over && store.is_whole()) || !wrong.empty()) {
             return wrong;
         }
         if (was_signalled()) {
@@ -243,8 +259,8 @@ std::string Verify::drain()
         static_cast<Answer *>(arg)->stats = *stats;
     };
     Settings settings;
-    settings.url = cast_.store_url();
-    settings.name_space = "verify";
+    settings.url = cast_.store().url();
+    settings.name_space = verify_space;
     Client client(settings);
     const int64_t until_us = monotonic_now() + drain_us;
     while (monotonic_now() < until_us) {
@@ -301,7 +317,7 @@ Verdict Verify::judge_history(size_t &unread)
 const char *const always_shown[] = {"lost", "early", "stopped", "doubled",
                                     "refired"};
 
-void print_verdict(const Verdict &verdict, const Verify &verify,
+void print_verdict(const Verdict &verdict, Verify &verify,
                    const Options &options, bool is_json)
 {
     const double percents[] = {50, 99, 99.9, 100};
@@ -317,6 +333,9 @@ void print_verdict(const Verdict &verdict, const Verify &verify,
     for (const auto &[kind, count] : verify.faults()) {
         row("faults_" + kind, count);
     }
+    for (const auto &[name, value] : verify.store_figures()) {
+        row(name, value);
+    }
     row("acknowledged", verdict.acknowledged);
     row("unheard", verdict.unheard);
     row("acknowledged_stops", verdict.stopped);
@@ -324,6 +343,9 @@ void print_verdict(const Verdict &verdict, const Verify &verify,
     row("delivered", verdict.delivered);
     row("retried", verdict.retried);
     row("duplicates", verdict.duplicates);
+    row("forgotten", verdict.forgotten);
+    row("forgotten_stops", verdict.forgotten_stops);
+    row("rolled_back", verdict.rolled_back);
     for (const char *name : always_shown) {
         row(name, verdict.count(name));
     }
@@ -361,6 +383,15 @@ Options take_options(Arguments &arguments)
     options.timers =
         arguments.take_number("--timers", 1, INT64_MAX / 10).value_or(0);
     options.is_calm = arguments.take_flag("--calm");
+    const bool is_cluster = arguments.take_flag("--cluster");
+    const bool is_failover = arguments.take_flag("--failover");
+    if (is_cluster && is_failover) {
+        fail("--cluster and --failover are two stores: one of them");
+    }
+    options.sizes.kind = is_cluster    ? Cast::Kind::cluster
+                         : is_failover ? Cast::Kind::failover
+                                       : Cast::Kind::one_server;
+    options.sizes.has_clocks = arguments.take_flag("--clocks");
     options.history = arguments.take_text("--history");
     arguments.finish();
     return options;

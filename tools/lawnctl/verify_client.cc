@@ -69,6 +69,7 @@ private:
 
     Worker worker_;
     int64_t gap_us_;
+    int surer_; // the durability of every second request; the others: async
     uint64_t timers_ = 0;
     uint64_t operations_ = 0;
     size_t open_ = 0; // requests that are not settled
@@ -81,6 +82,8 @@ VerifyClient::VerifyClient(const Settings &settings, Arguments &arguments)
     const uint64_t rate =
         arguments.take_number("--rate", 1, 1000000).value_or(100);
     gap_us_ = static_cast<int64_t>(1000000 / rate);
+    // To one replica.
+    surer_ = arguments.take_flag("--replicated") ? 1 : LAWN_DURABLE_FSYNC;
     arguments.finish();
 }
 
@@ -92,6 +95,8 @@ void VerifyClient::note(EventKind kind, const Request &request)
     event.id = request.id;
     event.generation = request.generation;
     event.due_us = static_cast<int64_t>(request.delay_us);
+    event.word =
+        request.durability == LAWN_DURABLE_ASYNC ? word_async : word_sure;
     worker_.history().write(event);
 }
 
@@ -104,8 +109,7 @@ VerifyClient::make_request(EventKind kind, const std::string &id)
     request->operation =
         static_cast<uint64_t>(worker_.process()) << 32 | ++operations_;
     request->id = id;
-    request->durability =
-        worker_.random(2) == 0 ? LAWN_DURABLE_ASYNC : LAWN_DURABLE_FSYNC;
+    request->durability = worker_.random(2) == 0 ? LAWN_DURABLE_ASYNC : surer_;
     ++open_;
     return request;
 }
