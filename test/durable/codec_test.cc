@@ -225,4 +225,67 @@ TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
     EXPECT_FALSE(decode(unknown.get(), &answers));
 }
 
+// A double as the store has it.
+std::string double_of(double value)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof(bits));
+    std::string text;
+    for (unsigned i = 0; i < 8; ++i) {
+        text += static_cast<char>(bits >> 8 * i & 0xff);
+    }
+    return text;
+}
+
+bool is_body(double due, const std::string &tail)
+{
+    Body body;
+    return decode_body(
+        double_of(3) + double_of(due) + std::string("\7\0", 2) + tail, &body);
+}
+
+TEST(DurableCodec, TimesAreWholeAndBounded)
+{
+    const std::string tail(1, '\0');
+    const auto most = static_cast<double>(max_time);
+    EXPECT_TRUE(is_body(5, tail));
+    EXPECT_TRUE(is_body(most, tail));
+    EXPECT_FALSE(is_body(5.5, tail));
+    EXPECT_FALSE(is_body(most + 2, tail));
+    EXPECT_FALSE(is_body(-1, tail));
+}
+
+TEST(DurableCodec, ATimerIsPeriodicInOneWay)
+{
+    const std::string every = double_of(1000000);
+    const std::string cron = double_of(9) + std::string("\1*\0", 3);
+    EXPECT_TRUE(is_body(5, '\x08' + every));
+    EXPECT_TRUE(is_body(5, '\x20' + cron));
+    EXPECT_FALSE(is_body(5, '\x28' + every + cron));
+}
+
+TEST(DurableCodec, AnEndHasAStateOfItsOwn)
+{
+    const auto is_end = [](char state) {
+        End end;
+        return decode_end(state + double_of(3) + double_of(5) +
+                              std::string("\7\0", 2) + double_of(6),
+                          &end);
+    };
+    EXPECT_FALSE(is_end(2));
+    EXPECT_TRUE(is_end(3));
+    EXPECT_TRUE(is_end(6));
+    EXPECT_FALSE(is_end(7));
+}
+
+TEST(DurableCodec, OfAnEntryThatIsNotOursTheNumberIsKnown)
+{
+    const Tree tree(list(
+        {text("1-1"), list({text("i"), text("a"), text("b"), text("short")})}));
+    Entry entry;
+    EXPECT_FALSE(decode_entry(tree.get(), &entry));
+    EXPECT_EQ(entry.entry, "1-1");
+    EXPECT_EQ(entry.id, "");
+}
+
 } // namespace

@@ -278,6 +278,17 @@ TEST(Schedule, AsksForATimerThatIsDueAlready)
     EXPECT_LE(world.most_late_us_, 1000);
 }
 
+// Started for a time that had passed when the latest call was sent.
+TEST(Schedule, AsksForATimerThatWasDueBeforeTheLatestCall)
+{
+    World world(1);
+    world.schedule_->ask(0, us(world.now_us_));
+    world.run(1e6);
+    world.start(0, world.store_us() - 2000000, true);
+    world.run(1.01e6);
+    EXPECT_EQ(world.fired_, 1U);
+}
+
 TEST(Schedule, GoesOnAfterALimitedCall)
 {
     World world(1);
