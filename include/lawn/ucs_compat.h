@@ -43,7 +43,10 @@
  *   - Cleaning up a wheel makes its running timers idle, so they must still
  *     exist. UCX does not touch them.
  *   - `res` (not rounded up) and `num_slots` have no effect. The other fields
- *     are gone. `lawn` is there for lawn_next().
+ *     are gone, also `is_active` of a timer: lawn_ucs_wtimer_is_active() tells.
+ *     `lawn` is there for lawn_next().
+ *   - A program that relies on the limit of 1023 slots sets `max_delta` after
+ *     the init. Longer deltas are then cut to it, UCS_TIME_INFINITY too.
  *
  * The queue differs from UCX 1.13:
  *   - A timer keeps its phase: it is due at multiples of its interval after it
@@ -57,9 +60,10 @@
  *   - An interval of 0 is one tick. Cleaning up does not warn of timers that
  *     remain. `timers` is gone.
  *
- * A wheel or a queue takes a lawn, 22 KiB. Adding a timer to a queue or
- * removing one compares its id with all others, as in UCX. A pass costs only
- * what is due.
+ * A wheel or a queue takes a lawn, 22 KiB, and a timer of a wheel 48 bytes. In
+ * UCX, these are 16 KiB and 32 bytes. Adding a timer to a queue or removing one
+ * compares its id with all others, as in UCX. A pass costs only what is due.
+ * The patches in contrib/ucx put UCX itself on these timers.
  */
 #ifndef LAWN_UCS_COMPAT_H
 #define LAWN_UCS_COMPAT_H
@@ -87,6 +91,7 @@
 typedef enum {
     UCS_OK = 0,
     UCS_ERR_NO_MEMORY = -4,
+    UCS_ERR_INVALID_PARAM = -5,
     UCS_ERR_NO_ELEM = -12,
     UCS_ERR_BUSY = -15,
     UCS_ERR_ALREADY_EXISTS = -18
@@ -102,47 +107,61 @@ LAWN_BEGIN_DECLS
  * The wheel.
  */
 
+static inline ucs_status_t lawn_ucs_create(const lawn_params_t *params,
+                                           lawn_t **lawn_p)
+{
+    switch (lawn_create(params, lawn_p)) {
+    case LAWN_OK:
+        return UCS_OK;
+    case LAWN_ERR_INVALID_PARAM:
+        return UCS_ERR_INVALID_PARAM;
+    default:
+        return UCS_ERR_NO_MEMORY;
+    }
+}
+
 typedef struct lawn_ucs_wtimer lawn_ucs_wtimer_t;
 typedef void (*lawn_ucs_twheel_callback_t)(lawn_ucs_wtimer_t *self);
 
 struct lawn_ucs_wtimer {
     lawn_timer_t timer; /* first, so its address is that of the whole */
     lawn_ucs_twheel_callback_t cb;
-    int is_active;
 };
 
 typedef struct lawn_ucs_twheel {
     ucs_time_t res;
-    ucs_time_t now; /* the latest time seen */
+    ucs_time_t now;       /* the latest time seen */
+    ucs_time_t max_delta; /* UCS_TIME_INFINITY: every delta is exact */
     unsigned num_slots;
     bool is_sweeping;
     lawn_t *lawn;
 } lawn_ucs_twheel_t;
 
-static inline ucs_status_t lawn_ucs_twheel_init(lawn_ucs_twheel_t *w,
-                                                ucs_time_t resolution,
-                                                ucs_time_t current_time)
+/* As lawn_ucs_twheel_init(), with the memory of `params`, which may be NULL.
+ * UCX has no such call. */
+static inline ucs_status_t
+lawn_ucs_twheel_init_with(lawn_ucs_twheel_t *w, ucs_time_t resolution,
+                          ucs_time_t current_time, const lawn_params_t *params)
 {
     memset(w, 0, sizeof *w);
     w->res = resolution;
     w->now = current_time;
+    w->max_delta = LAWN_TIME_INFINITY;
     w->num_slots = 1024;
-    return lawn_create(NULL, &w->lawn) ? UCS_ERR_NO_MEMORY : UCS_OK;
+    return lawn_ucs_create(params, &w->lawn);
 }
 
-static inline void lawn_ucs_wtimer_drop(lawn_timer_t *timer, lawn_time_t now)
+static inline ucs_status_t lawn_ucs_twheel_init(lawn_ucs_twheel_t *w,
+                                                ucs_time_t resolution,
+                                                ucs_time_t current_time)
 {
-    (void)now;
-    ((lawn_ucs_wtimer_t *)timer)->is_active = 0;
+    return lawn_ucs_twheel_init_with(w, resolution, current_time, NULL);
 }
 
 static inline void lawn_ucs_twheel_cleanup(lawn_ucs_twheel_t *w)
 {
-    if (w->lawn) {
-        lawn_drain(w->lawn, lawn_ucs_wtimer_drop);
-        lawn_destroy(w->lawn);
-        w->lawn = NULL;
-    }
+    lawn_destroy(w->lawn);
+    w->lawn = NULL;
 }
 
 static inline ucs_time_t lawn_ucs_twheel_get_time(const lawn_ucs_twheel_t *w)
@@ -169,7 +188,7 @@ static inline void lawn_ucs_twheel_sweep(lawn_ucs_twheel_t *w,
 static inline void lawn_ucs_wtimer_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_ucs_wtimer_t *const self = (lawn_ucs_wtimer_t *)timer;
-    lawn_ucs_wtimer_drop(timer, now);
+    (void)now;
     self->cb(self);
 }
 
@@ -182,6 +201,13 @@ static inline ucs_status_t lawn_ucs_wtimer_init(lawn_ucs_wtimer_t *timer,
     return UCS_OK;
 }
 
+/* True from the add until the callback or the remove. In UCX, this is the field
+ * `is_active`. */
+static inline bool lawn_ucs_wtimer_is_active(const lawn_ucs_wtimer_t *timer)
+{
+    return lawn_timer_is_active(&timer->timer);
+}
+
 /* As lawn_ucs_wtimer_add(), but `delta` counts from `now`. UCX has no such
  * call. */
 static inline ucs_status_t lawn_ucs_wtimer_add_at(lawn_ucs_twheel_t *w,
@@ -190,12 +216,16 @@ static inline ucs_status_t lawn_ucs_wtimer_add_at(lawn_ucs_twheel_t *w,
                                                   ucs_time_t delta)
 {
     const bool is_negative = delta > INT64_MAX && delta != LAWN_TIME_INFINITY;
-    if (timer->is_active) {
+    if (lawn_ucs_wtimer_is_active(timer)) {
         return UCS_ERR_BUSY;
     }
-    timer->is_active = 1;
+    if (is_negative) {
+        delta = 0;
+    } else if (delta > w->max_delta) {
+        delta = w->max_delta;
+    }
     w->now = now > w->now ? now : w->now;
-    lawn_timer_start(w->lawn, &timer->timer, w->now, is_negative ? 0 : delta);
+    lawn_timer_start(w->lawn, &timer->timer, w->now, delta);
     return UCS_OK;
 }
 
@@ -209,8 +239,7 @@ static inline ucs_status_t lawn_ucs_wtimer_add(lawn_ucs_twheel_t *w,
 static inline void lawn_ucs_wtimer_remove(lawn_ucs_twheel_t *w,
                                           lawn_ucs_wtimer_t *timer)
 {
-    if (timer->is_active) {
-        timer->is_active = 0;
+    if (lawn_ucs_wtimer_is_active(timer)) {
         lawn_timer_stop(w->lawn, &timer->timer);
     }
 }
@@ -234,16 +263,43 @@ typedef struct lawn_ucs_timerq {
     unsigned num_timers;
     ucs_time_t min_interval; /* UCS_TIME_INFINITY if there is none */
     ucs_time_t now;          /* the time of the loop that runs */
+    lawn_allocator_t memory; /* of the timers */
     lawn_t *lawn;
     lawn_ucs_timer_t *first;
     lawn_ucs_timer_t *expired; /* in the latest step of the loop */
 } lawn_ucs_timerq_t;
 
-static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
+static inline void *lawn_ucs_timerq_malloc(void *arg, size_t size)
+{
+    (void)arg;
+    return malloc(size);
+}
+
+static inline void lawn_ucs_timerq_free(void *arg, void *memory)
+{
+    (void)arg;
+    free(memory);
+}
+
+/* As lawn_ucs_timerq_init(), with the memory of `params`, which may be NULL.
+ * UCX has no such call. */
+static inline ucs_status_t
+lawn_ucs_timerq_init_with(lawn_ucs_timerq_t *q, const lawn_params_t *params)
 {
     memset(q, 0, sizeof *q);
     q->min_interval = LAWN_TIME_INFINITY;
-    return lawn_create(NULL, &q->lawn) ? UCS_ERR_NO_MEMORY : UCS_OK;
+    if (params && params->allocator.alloc) {
+        q->memory = params->allocator;
+    } else {
+        q->memory.alloc = lawn_ucs_timerq_malloc;
+        q->memory.release = lawn_ucs_timerq_free;
+    }
+    return lawn_ucs_create(params, &q->lawn);
+}
+
+static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
+{
+    return lawn_ucs_timerq_init_with(q, NULL);
 }
 
 static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q)
@@ -252,7 +308,7 @@ static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q)
     while (q->first) {
         lawn_ucs_timer_t *const timer = q->first;
         q->first = timer->next;
-        free(timer);
+        q->memory.release(q->memory.arg, timer);
     }
 }
 
@@ -296,12 +352,14 @@ static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
     }
     if (timer) {
         status = UCS_ERR_ALREADY_EXISTS;
-    } else if (!(timer = (lawn_ucs_timer_t *)calloc(1, sizeof *timer))) {
+    } else if (!q->lawn || !(timer = (lawn_ucs_timer_t *)q->memory.alloc(
+                                 q->memory.arg, sizeof *timer))) {
         status = UCS_ERR_NO_MEMORY;
     } else {
         /* A timer that is added inside the loop, which holds the lock, is due
          * after the loop. */
         const bool is_nested = q->depth > 1;
+        memset(timer, 0, sizeof *timer);
         lawn_timer_init(&timer->timer, lawn_ucs_timerq_expired);
         lawn_timer_start(q->lawn, &timer->timer, 0, is_nested);
         timer->interval = interval;
@@ -330,7 +388,7 @@ static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id)
         if (timer->id == id) {
             *link = timer->next;
             lawn_timer_stop(q->lawn, &timer->timer);
-            free(timer);
+            q->memory.release(q->memory.arg, timer);
             q->num_timers--;
             status = UCS_OK;
             continue;
@@ -364,6 +422,9 @@ static inline lawn_ucs_timer_t *
 lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
 {
     lawn_time_t next;
+    if (!q->first) {
+        return NULL;
+    }
     q->expired = NULL;
     do { /* some advances only move a timer */
         lawn_advance(q->lawn, q->now, 1);

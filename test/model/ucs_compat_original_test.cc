@@ -42,6 +42,10 @@ struct Original {
     static constexpr auto timer_init = ucs_wtimer_init;
     static constexpr auto add = ucs_wtimer_add;
     static constexpr auto remove = ucs_wtimer_remove;
+    static bool is_active(const Node *timer)
+    {
+        return timer->is_active;
+    }
 };
 
 struct Ours {
@@ -54,6 +58,7 @@ struct Ours {
     static constexpr auto timer_init = lawn_ucs_wtimer_init;
     static constexpr auto add = lawn_ucs_wtimer_add;
     static constexpr auto remove = lawn_ucs_wtimer_remove;
+    static constexpr auto is_active = lawn_ucs_wtimer_is_active;
 };
 
 // A wheel with numbered timers that note how long they took.
@@ -112,9 +117,14 @@ public:
         Api::sweep(&wheel_, now);
     }
 
+    void limit(ucs_time_t max_delta)
+    {
+        wheel_.max_delta = max_delta;
+    }
+
     bool is_active(size_t i) const
     {
-        return timers_[i].node.is_active;
+        return Api::is_active(&timers_[i].node);
     }
 
     bool is_empty()
@@ -292,6 +302,8 @@ TEST(UcsOriginal, ClampsLongDeltas)
               1024 * resolution);
     EXPECT_EQ(ours.takes(0, 10000 * resolution, resolution),
               10000 * resolution);
+    ours.limit(1023 * resolution);
+    EXPECT_EQ(ours.takes(0, 10000 * resolution, resolution), 1023 * resolution);
 }
 
 TEST(UcsOriginal, DriftsWhenSweepsAreNotWholeSlots)
@@ -403,11 +415,11 @@ TEST(UcsOriginal, CountsFromTheLatestSweep)
         lawn_ucs_twheel_sweep(&wheel, now + slot * resolution);
     }
     EXPECT_FALSE(original.is_active(0));
-    EXPECT_TRUE(timer.is_active);
+    EXPECT_TRUE(lawn_ucs_wtimer_is_active(&timer));
     lawn_ucs_twheel_sweep(&wheel, now + delta - 1);
-    EXPECT_TRUE(timer.is_active);
+    EXPECT_TRUE(lawn_ucs_wtimer_is_active(&timer));
     lawn_ucs_twheel_sweep(&wheel, now + delta);
-    EXPECT_FALSE(timer.is_active);
+    EXPECT_FALSE(lawn_ucs_wtimer_is_active(&timer));
     lawn_ucs_twheel_cleanup(&wheel);
 }
 

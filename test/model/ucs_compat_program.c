@@ -32,6 +32,7 @@ struct peer {
     unsigned index;
     ucs_time_t rto;
     ucs_wtimer_t timer;
+    int is_waiting; /* for an answer */
     struct transport *transport;
 };
 
@@ -66,6 +67,7 @@ static void on_timeout(ucs_wtimer_t *self)
     struct program_result *const result = peer->transport->result;
     if (result->sends[peer->index] == MAX_SENDS) {
         result->given_up++;
+        peer->is_waiting = 0;
     } else {
         send_message(peer);
     }
@@ -75,10 +77,11 @@ static void poll_answers(struct transport *transport, struct peer *peers)
 {
     unsigned i;
     for (i = 0; i < PROGRAM_PEERS; ++i) {
-        if (peers[i].timer.is_active &&
+        if (peers[i].is_waiting &&
             transport->result->sends[i] == sends_wanted(&peers[i])) {
             ucs_wtimer_remove(&transport->wheel, &peers[i].timer);
             ucs_wtimer_remove(&transport->wheel, &peers[i].timer);
+            peers[i].is_waiting = 0;
             transport->result->acked++;
         }
     }
@@ -123,6 +126,7 @@ void PROGRAM(struct program_result *result)
         peers[i].index = i;
         peers[i].rto = RTO;
         peers[i].transport = &transport;
+        peers[i].is_waiting = 1;
         note(&transport, ucs_wtimer_init(&peers[i].timer, on_timeout));
         send_message(&peers[i]);
     }

@@ -45,7 +45,7 @@ struct Timer {
     static void expired(ucs_wtimer_t *self)
     {
         Timer *const timer = reinterpret_cast<Timer *>(self);
-        EXPECT_FALSE(timer->timer.is_active);
+        EXPECT_FALSE(lawn_ucs_wtimer_is_active(self));
         timer->fired.push_back(ucs_twheel_get_time(timer->wheel));
         if (timer->then) {
             timer->then();
@@ -88,6 +88,11 @@ protected:
     ucs_twheel_t wheel_ = {};
 };
 
+TEST(UcsMemory, OfATimerIsSmall)
+{
+    EXPECT_LE(sizeof(ucs_wtimer_t), 48U);
+}
+
 TEST(UcsMemory, IsThatOfALawn)
 {
     constexpr size_t most = 24 * 1024;
@@ -125,7 +130,7 @@ TEST_F(UcsWheel, AddOfAnActiveTimerIsBusyAndTheFirstAddFires)
 {
     Timer timer(&wheel_);
     ASSERT_EQ(ucs_wtimer_add(&wheel_, &timer.timer, 3 * resolution), UCS_OK);
-    EXPECT_TRUE(timer.timer.is_active);
+    EXPECT_TRUE(lawn_ucs_wtimer_is_active(&timer.timer));
     EXPECT_FALSE(ucs_twheel_is_empty(&wheel_));
     EXPECT_EQ(ucs_wtimer_add(&wheel_, &timer.timer, 900 * resolution),
               UCS_ERR_BUSY);
@@ -228,6 +233,28 @@ TEST_F(UcsWheel, DeltasBeyondTheSlotsAreExact)
         EXPECT_EQ(fires_after(delta, delta), delta);
     }
     EXPECT_EQ(fires_after(10000 * resolution, resolution), 10000 * resolution);
+}
+
+TEST_F(UcsWheel, DeltasBeyondTheMaximumAreCutToIt)
+{
+    const ucs_time_t most = 1023 * resolution;
+    EXPECT_EQ(wheel_.max_delta, UCS_TIME_INFINITY);
+    wheel_.max_delta = most;
+    EXPECT_EQ(fires_after(most - 1, 1), most - 1);
+    for (const ucs_time_t delta :
+         Times{most, most + 1, 1 << 30, INT64_MAX, UCS_TIME_INFINITY}) {
+        Timer timer(&wheel_);
+        const ucs_time_t now = ucs_twheel_get_time(&wheel_);
+        ucs_wtimer_add(&wheel_, &timer.timer, delta);
+        ucs_twheel_sweep(&wheel_, now + most - 1);
+        EXPECT_EQ(timer.fired, Times{});
+        ucs_twheel_sweep(&wheel_, now + most);
+        EXPECT_EQ(timer.fired, Times{now + most});
+    }
+    Timer past(&wheel_);
+    ucs_wtimer_add(&wheel_, &past.timer, ucs_time_t(-5)); // still due at once
+    ucs_twheel_sweep(&wheel_, ucs_twheel_get_time(&wheel_));
+    EXPECT_EQ(past.fired.size(), 1U);
 }
 
 TEST_F(UcsWheel, DeltasBelowTheResolutionAreExact)
@@ -348,7 +375,7 @@ TEST_F(UcsWheel, CleaningUpMakesTimersIdle)
     Timer timer(&wheel_);
     ucs_wtimer_add(&wheel_, &timer.timer, resolution);
     ucs_twheel_cleanup(&wheel_);
-    EXPECT_FALSE(timer.timer.is_active);
+    EXPECT_FALSE(lawn_ucs_wtimer_is_active(&timer.timer));
     ucs_wtimer_remove(&wheel_, &timer.timer);
     EXPECT_EQ(timer.fired, Times{});
     ASSERT_EQ(ucs_twheel_init(&wheel_, 0, start), UCS_OK);

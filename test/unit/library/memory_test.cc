@@ -17,8 +17,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <string>
+#include <vector>
 
 namespace
 {
@@ -294,6 +296,13 @@ TEST(Memory, OfTheTimersOfUcx)
                   const ucs_status_t status = ucs_timerq_init(&queue);
                   if (status != UCS_OK) {
                       EXPECT_EQ(status, UCS_ERR_NO_MEMORY);
+                      // UCX does not look at the status of this call.
+                      ucs_timer_t *timer = nullptr;
+                      EXPECT_EQ(ucs_timerq_add(&queue, 1, 5),
+                                UCS_ERR_NO_MEMORY);
+                      EXPECT_EQ(ucs_timerq_remove(&queue, 1), UCS_ERR_NO_ELEM);
+                      ucs_timerq_for_each_expired(timer, &queue, 5,
+                                                  { ADD_FAILURE(); });
                       ucs_timerq_cleanup(&queue);
                   }
                   return status == UCS_OK;
@@ -318,6 +327,71 @@ TEST(Memory, OfTheTimersOfUcx)
         ucs_twheel_cleanup(&wheel);
         ucs_timerq_cleanup(&queue);
     });
+}
+
+// An allocator of the program's: what it gave out, and how often it may.
+struct Pool {
+    lawn_params_t params = {{alloc, release, this}};
+    std::vector<void *> given;
+    size_t most = SIZE_MAX;
+
+    static void *alloc(void *arg, size_t size)
+    {
+        Pool *const pool = static_cast<Pool *>(arg);
+        if (pool->given.size() == pool->most) {
+            return nullptr;
+        }
+        pool->given.push_back(__real_malloc(size));
+        memset(pool->given.back(), 0xa5, size);
+        return pool->given.back();
+    }
+
+    static void release(void *arg, void *memory)
+    {
+        auto &given = static_cast<Pool *>(arg)->given;
+        const auto it = std::find(given.begin(), given.end(), memory);
+        ASSERT_NE(it, given.end());
+        given.erase(it);
+        __real_free(memory);
+    }
+};
+
+TEST(Memory, OfTheTimersOfUcxIsTheProgramsOwn)
+{
+    Pool pool;
+    ucs_twheel_t wheel;
+    ucs_timer_queue_t queue;
+    pool.most = 0;
+    EXPECT_EQ(lawn_ucs_twheel_init_with(&wheel, 1, 0, &pool.params),
+              UCS_ERR_NO_MEMORY);
+    EXPECT_EQ(lawn_ucs_timerq_init_with(&queue, &pool.params),
+              UCS_ERR_NO_MEMORY);
+    lawn_params_t half = {};
+    half.allocator.alloc = Pool::alloc;
+    EXPECT_EQ(lawn_ucs_twheel_init_with(&wheel, 1, 0, &half),
+              UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_ucs_timerq_init_with(&queue, &half), UCS_ERR_INVALID_PARAM);
+
+    pool.most = 4;
+    EXPECT_EQ(count_failures([&] { // malloc is not asked
+                  return lawn_ucs_twheel_init_with(&wheel, 1, 0,
+                                                   &pool.params) == UCS_OK;
+              }),
+              0U);
+    EXPECT_EQ(count_failures([&] {
+                  return lawn_ucs_timerq_init_with(&queue, &pool.params) ==
+                         UCS_OK;
+              }),
+              0U);
+    EXPECT_EQ(ucs_timerq_add(&queue, 1, 5), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue, 2, 5), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue, 3, 5), UCS_ERR_NO_MEMORY);
+    EXPECT_EQ(ucs_timerq_remove(&queue, 1), UCS_OK);
+    EXPECT_EQ(ucs_timerq_add(&queue, 3, 5), UCS_OK);
+    EXPECT_EQ(ucs_timerq_size(&queue), 2);
+    ucs_timerq_cleanup(&queue);
+    ucs_twheel_cleanup(&wheel);
+    EXPECT_TRUE(pool.given.empty());
 }
 
 TEST(Memory, OfTheTimersOfDpdk)
