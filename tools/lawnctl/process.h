@@ -35,11 +35,6 @@ public:
     void kill();
     // Whether it runs; takes up its status if it has ended.
     bool is_running();
-    // -1 when it was seen to have ended.
-    pid_t pid() const
-    {
-        return pid_;
-    }
     // What it has returned; none while it runs or if a signal ended it.
     std::optional<int> status() const;
     // Of the process that runs; -1 if none does.
