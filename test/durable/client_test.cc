@@ -74,9 +74,8 @@ TEST_F(DurableClient, RequestsAreCarriedOutInTheirOrder)
     std::deque<Result> stops;
     std::vector<Result *> starts;
     for (int i = 0; i < 100; ++i) {
-        for (const std::string &id : {"a", "b", "c"}) {
-            starts.push_back(
-                client.begin_start(Client::in_an_hour(id.c_str())));
+        for (const char *const id : {"a", "b", "c"}) {
+            starts.push_back(client.begin_start(Client::in_an_hour(id)));
         }
         Result *const stop = &stops.emplace_back();
         ASSERT_EQ(
