@@ -44,7 +44,7 @@ TEST_F(DurableStore, ANewNamespaceHasDefaults)
 {
     const Opened opened =
         decoded<Opened>(call("lawn_open", "config", {"0", "0", "0", "0", "0"}));
-    EXPECT_EQ(opened.shards, 8U);
+    EXPECT_EQ(opened.shards, 1U);
     EXPECT_EQ(opened.max_pending, 0U);
     EXPECT_EQ(opened.keep_us, 3600000000U);
     EXPECT_EQ(opened.keep_count, 100000U);
