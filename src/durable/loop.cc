@@ -6,6 +6,8 @@
 
 #include "durable/loop.h"
 
+#include "durable/guard.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -188,11 +190,11 @@ unsigned Loop::run_due()
         lawn_advance(lawn_, now, advance_budget);
     }
     while (due_) {
-        Timer *const timer = due_;
-        timer->stop();
+        // A copy: the function may destroy its timer. If there is no memory for
+        // it, the timer stays due.
+        const std::function<void()> expired = due_->expired_;
+        due_->stop();
         ++count;
-        // A copy: the function may destroy its timer.
-        const std::function<void()> expired = timer->expired_;
         expired();
     }
     return count;
@@ -209,12 +211,20 @@ void Loop::flush_marked()
 
 unsigned Loop::run_deferred()
 {
-    std::vector<std::function<void()>> deferred;
+    std::list<std::function<void()>> deferred;
     deferred.swap(deferred_);
-    for (const std::function<void()> &fn : deferred) {
-        fn();
+    const size_t count = deferred.size();
+    while (!deferred.empty()) {
+        const std::function<void()> fn = std::move(deferred.front());
+        deferred.pop_front();
+        try {
+            fn();
+        } catch (...) {
+            deferred_.splice(deferred_.begin(), deferred); // for the next poll
+            throw;
+        }
     }
-    return static_cast<unsigned>(deferred.size());
+    return static_cast<unsigned>(count);
 }
 
 unsigned Loop::poll()
@@ -287,8 +297,9 @@ bool Loop::watch(int fd, Watched *watched, uint32_t events)
     event.events = events;
     event.data.fd = fd;
     const bool is_known = watched_.count(fd) != 0;
-    if (!is_known) {
-        watched_[fd] = watched;
+    if (!is_known && !attempt([&] { watched_[fd] = watched; })) {
+        errno = ENOMEM;
+        return false;
     }
     if (epoll_ctl(epoll_fd_, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
                   &event) != 0) {

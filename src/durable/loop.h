@@ -9,6 +9,7 @@
 #include <lawn/timer.h>
 
 #include <functional>
+#include <list>
 #include <map>
 #include <vector>
 
@@ -112,7 +113,7 @@ private:
     Timer *last_due_ = nullptr;
     std::map<int, Watched *> watched_;
     std::vector<Watched *> marked_;
-    std::vector<std::function<void()>> deferred_;
+    std::list<std::function<void()>> deferred_;
     bool is_polling_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "durable/link_impl.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace lawn::durable
@@ -163,10 +164,16 @@ void RequestSession::add(Request *request)
     }
 }
 
+// Without memory to send, the connection is given up: nothing else would begin
+// to send again.
 void RequestSession::transmit_queued()
 {
-    while (!queued.empty() && may_transmit()) {
-        transmit(take_batch());
+    try {
+        while (!queued.empty() && may_transmit()) {
+            transmit(take_batch());
+        }
+    } catch (const std::bad_alloc &) {
+        fail(LAWN_ERR_IO, "no memory for a request");
     }
 }
 
@@ -226,11 +233,11 @@ void RequestSession::transmit(const Batch &batch)
         send(Words{"ASKING"}, setup_.request_timeout_us,
              [](ReplyPtr, lawn_time_t) {});
     }
-    joined_ += first.call.joins;
     send(wire, setup_.request_timeout_us,
          [this, batch](ReplyPtr reply, lawn_time_t) {
              on_replies(batch, std::move(reply));
          });
+    joined_ += first.call.joins; // the reply comes in a later poll
     for (Request *const request : batch) {
         request->is_in_flight = true;
     }
