@@ -304,7 +304,11 @@ TEST_F(HttpDelivery, WithoutDescriptorsNoAttemptIsMade)
         [](const HttpRequest &) { return HttpTarget::status(200); });
     rlimit before;
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    const rlimit none = {0, before.rlim_max};
+    // The first that is free. With less, the target could not even poll.
+    const int free = dup(0);
+    ASSERT_GE(free, 0);
+    close(free);
+    const rlimit none = {static_cast<rlim_t>(free), before.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
     const Outcome connecting = outcome_of(target.url());
     const Outcome looking_up =

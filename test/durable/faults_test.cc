@@ -154,7 +154,10 @@ class Faults : public testing::TestWithParam<Fault>
 
 TEST_P(Faults, AreFound)
 {
-    FaultsWorld world;
+    // What fires twice does so before it is answered.
+    ConsumerFaults slow;
+    slow.work_us = 20 * ms;
+    FaultsWorld world(slow);
     ASSERT_NO_FATAL_FAILURE(world.replace(GetParam().from, GetParam().to));
     // A pump that looks around anyway, as it does in its first second, hides
     // some faults for once.

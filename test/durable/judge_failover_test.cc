@@ -148,4 +148,21 @@ TEST(JudgeOfFailovers, LetsAnUnheardStartBeCarriedOutOnEitherSide)
     EXPECT_GT(twice(220).count("doubled"), 0u);
 }
 
+TEST(JudgeOfFailovers, LetsAForgottenUpdateHaveFired)
+{
+    const auto both = [](int64_t time, const char *word) {
+        return verdict_of(Story()
+                              .timer(10, 1, "a", 1, 500, word_sure)
+                              .failover(100, 200)
+                              .update(time, 2, "a", 1, word)
+                              .updated(time + 1, 2, "a", 2, time + 5)
+                              .deliver(time + 20, 1, "a", 2, time + 5, time + 9)
+                              .deliver(510, 1, "a", 1, 500, 505));
+    };
+    EXPECT_TRUE(both(150, word_async).is_good());
+    EXPECT_EQ(both(150, word_async).rolled_back, 1u);
+    EXPECT_GT(both(150, word_sure).count("doubled"), 0u);
+    EXPECT_GT(both(300, word_async).count("doubled"), 0u);
+}
+
 } // namespace

@@ -236,6 +236,21 @@ void Court::judge_timer(const std::string &id, const Timer &timer)
     }
 }
 
+// Whether one of the generations that were delivered is of an update that a
+// failover may have undone after it had fired.
+bool Court::has_forgotten_update(const Start &start) const
+{
+    const auto timer = timers_.find(start.id);
+    return std::any_of(
+        start.delivered.begin(), start.delivered.end(), [&](uint64_t number) {
+            const auto generation = timer->second.generations.find(number);
+            return number != start.generation &&
+                   generation != timer->second.generations.end() &&
+                   is_promised(generation->second) &&
+                   may_be_forgotten(generation->second);
+        });
+}
+
 void Court::judge_starts()
 {
     for (const auto &[operation, start] : starts_) {
@@ -246,7 +261,8 @@ void Court::judge_starts()
         const bool is_undone_start =
             start.is_unheard &&
             is_undone(start.first_asked_us, start.asked.time_us);
-        if (start.delivered.size() > 1 && is_undone_start) {
+        if (start.delivered.size() > 1 &&
+            (is_undone_start || has_forgotten_update(start))) {
             ++verdict_.rolled_back;
         } else if (start.delivered.size() > 1) {
             object("doubled", start.id, *start.delivered.rbegin(),
