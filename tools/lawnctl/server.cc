@@ -20,10 +20,9 @@ namespace lawnctl
 namespace
 {
 
-constexpr int64_t patience_us = 60000000;
-constexpr useconds_t step_us = 10000; // between two looks at something
-constexpr int bus_above = 10000;      // where a node of a cluster has its bus
-constexpr int last_port = 65535;
+constexpr int64_t patience_us = 300000000; // slow machines move slots slowly
+constexpr useconds_t step_us = 10000;      // between two looks at something
+constexpr int bus_above = 10000; // where a node of a cluster has its bus
 
 sockaddr_in loopback(int port)
 {
@@ -71,12 +70,17 @@ std::string cli_program()
     return server.substr(0, server.rfind('/') + 1) + "redis-cli";
 }
 
+// Below the ports that Linux gives to connections, which might take one before
+// the server does. Runs at the same time begin at different ports.
 int free_port()
 {
-    for (unsigned i = 0; i < 1000; ++i) {
-        const int port = try_port(0);
-        if (port != 0 && port + bus_above <= last_port &&
-            try_port(port + bus_above) != 0) {
+    constexpr int first = 12000;
+    constexpr int count = 10000;
+    static int next = getpid() * 16 % count;
+    for (int i = 0; i < count; ++i) {
+        const int port = first + next;
+        next = (next + 1) % count;
+        if (try_port(port) != 0 && try_port(port + bus_above) != 0) {
             return port;
         }
     }
