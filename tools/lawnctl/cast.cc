@@ -374,8 +374,10 @@ std::string Cast::end(Role role, int64_t patience_us)
             }
             pause_between_looks();
         }
-        // One that has just been started again ends by the signal itself.
-        if (member->process.status().value_or(0) != 0) {
+        // One that has just been started again ends by the signal itself, or
+        // has not reached the store.
+        if (member->process.status().value_or(0) != 0 &&
+            (role != Role::pump || has_reached_store(*member))) {
             return member->name + " has not ended well; see " + member->log;
         }
     }
