@@ -52,13 +52,7 @@ void Answers::add(unsigned shard, Verdict verdict)
 {
     at(shard)->waiting.push_back(std::move(verdict));
     ++size_;
-    if (!is_flushing_) {
-        is_flushing_ = true;
-        link_.loop().mark(this);
-        if (!link_.loop().is_polling()) {
-            link_.loop().defer([] {}); // wakes a program that sleeps
-        }
-    }
+    link_.loop().mark(this);
 }
 
 void Answers::close()
@@ -96,7 +90,6 @@ void Answers::finish_closed(unsigned shard, const Verdict &verdict)
 
 void Answers::flush()
 {
-    is_flushing_ = false;
     for (unsigned shard = 0; shard < shards_.size() && !is_closed_; ++shard) {
         if (shards_[shard] && shards_[shard]->sent.empty()) {
             send(shard);
@@ -132,20 +125,25 @@ Call Answers::call_for(unsigned shard) const
     return call;
 }
 
-// Sends the next batch, or the one before again.
+// Sends the next batch, or the one before again. Without memory, a little
+// later.
 void Answers::send(unsigned shard)
 {
-    Shard *const s = at(shard);
-    take_batch(s);
-    if (s->sent.empty()) {
-        return;
+    Shard *const s = shards_[shard].get();
+    const bool is_done = attempt([&] {
+        take_batch(s);
+        if (!s->sent.empty()) {
+            link_.call(call_for(shard),
+                       [weak = weak_from_this(), shard](const Answer &answer) {
+                           if (const auto self = weak.lock()) {
+                               self->on_answer(shard, answer);
+                           }
+                       });
+        }
+    });
+    if (!is_done) {
+        s->pause->start_after(retry_us);
     }
-    link_.call(call_for(shard),
-               [weak = weak_from_this(), shard](const Answer &answer) {
-                   if (const auto self = weak.lock()) {
-                       self->on_answer(shard, answer);
-                   }
-               });
 }
 
 void Answers::on_answer(unsigned shard, const Answer &answer)
@@ -222,7 +220,7 @@ void Answers::finish(unsigned shard, const Verdict &verdict,
     }
     --size_;
     if (!is_closed_) {
-        answered_(shard, verdict.entry);
+        attempt([&] { answered_(shard, verdict.entry); });
     }
     if (verdict.done) {
         verdict.done(verdict.arg, &r);

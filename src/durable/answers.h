@@ -34,7 +34,8 @@ struct Verdict {
 class Answers : public std::enable_shared_from_this<Answers>, private Watched
 {
 public:
-    // `answered` is called for each answer that needs no further care.
+    // `answered` is called for each answer that needs no further care, once,
+    // also if it throws.
     Answers(
         Link &link, Key stream, std::string group,
         std::function<void(unsigned shard, const std::string &entry)> answered);
@@ -92,7 +93,6 @@ private:
     std::vector<std::unique_ptr<Shard>> shards_;
     size_t size_ = 0;
     bool is_reader_ = false;
-    bool is_flushing_ = false;
     bool is_closed_ = false;
 };
 

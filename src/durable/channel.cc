@@ -4,6 +4,7 @@
 
 #include "durable/channel.h"
 
+#include "durable/guard.h"
 #include "durable/link_impl.h"
 
 #include <utility>
@@ -106,7 +107,9 @@ void ChannelSession::reject()
     rejected.swap(rejected_);
     for (const Done &i : rejected) {
         if (!is_muted_) {
-            i({LAWN_ERR_IO, "the connection is lost", nullptr, 0});
+            attempt([&] {
+                i({LAWN_ERR_IO, "the connection is lost", nullptr, 0});
+            });
         }
     }
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,6 +77,7 @@ ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
       deliver_(deliver), arg_(arg),
       join_pause_(durable->loop, [this] { join(0); }),
       take_timer_(durable->loop, [this] { take(); }),
+      give_timer_(durable->loop, [this] { give(); }),
       random_(std::random_device()())
 {
 }
@@ -96,6 +98,7 @@ void ConsumerCore::open()
 void ConsumerCore::start()
 {
     std::vector<unsigned> all;
+    readers_.clear(); // of an attempt without memory
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
         all.push_back(shard);
     }
@@ -156,7 +159,7 @@ void ConsumerCore::on_joined(unsigned shard, const Answer &answer)
     }
     if (to_join_ == 0 && !is_joined_) {
         is_joined_ = true;
-        take();
+        take_timer_.start_after(0);
         give();
     }
 }
@@ -166,7 +169,7 @@ void ConsumerCore::rejoin()
 {
     if (is_joined_) {
         is_joined_ = false;
-        join(0);
+        join_pause_.start_after(0);
     }
 }
 
@@ -201,7 +204,6 @@ void ConsumerCore::take_from(unsigned shard)
     if (count == 0 || is_taking_[shard] || !is_joined_) {
         return;
     }
-    is_taking_[shard] = true;
     Call call;
     call.function = "lawn_take";
     call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
@@ -215,6 +217,7 @@ void ConsumerCore::take_from(unsigned shard)
                        self->on_taken(shard, answer);
                    }
                });
+    is_taking_[shard] = true;
 }
 
 void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
@@ -272,8 +275,11 @@ void ConsumerCore::add(unsigned shard, const redisReply *reply,
         delivery->target.empty() ? nullptr : delivery->target.c_str();
     view->payload = delivery->payload.data();
     view->payload_size = delivery->payload.size();
-    held_.insert(name);
-    backlog_.push_back(std::move(delivery));
+    const auto held = held_.insert(name).first;
+    if (!attempt([&] { backlog_.push_back(std::move(delivery)); })) {
+        held_.erase(held);
+        throw std::bad_alloc();
+    }
 }
 
 // Nobody can read it, and so nobody could answer it.
@@ -293,13 +299,16 @@ void ConsumerCore::give()
     if (is_giving_) {
         return;
     }
-    is_giving_ = true;
-    while (!is_stopped_ && !backlog_.empty() &&
+    bool has_memory = true;
+    while (has_memory && !is_stopped_ && !backlog_.empty() &&
            in_flight() < config_.max_in_flight &&
            (config_.limit == 0 || given_ < config_.limit)) {
-        give_one();
+        const Within giving(&is_giving_);
+        has_memory = attempt([this] { give_one(); });
     }
-    is_giving_ = false;
+    if (!has_memory) {
+        give_timer_.start_after(retry_us);
+    }
     if (!is_stopped_ && config_.limit > 0 && given_ == config_.limit) {
         stop();
     }
@@ -310,17 +319,18 @@ void ConsumerCore::give()
 
 void ConsumerCore::give_one()
 {
-    std::unique_ptr<Delivery> delivery = std::move(backlog_.front());
+    std::unique_ptr<Delivery> &first = backlog_.front();
+    std::unique_ptr<Delivery> unanswered; // until it was given
+    const lawn_durable_delivery_t *const view = &first->view;
+    if (config_.no_answer) {
+        held_.erase({first->shard, first->entry});
+        unanswered = std::move(first);
+    } else {
+        live_.emplace(view, std::move(first)); // moves it when it has memory
+    }
     backlog_.pop_front();
     ++given_;
-    const lawn_durable_delivery_t *const view = &delivery->view;
-    if (config_.no_answer) {
-        held_.erase({delivery->shard, delivery->entry});
-        deliver_(arg_, view);
-    } else {
-        live_.emplace(view, std::move(delivery));
-        deliver_(arg_, view);
-    }
+    deliver_(arg_, view);
 }
 
 std::string ConsumerCore::verdict(const Delivery &delivery,
@@ -398,6 +408,7 @@ void ConsumerCore::stop()
     is_stopped_ = true;
     join_pause_.stop();
     take_timer_.stop();
+    give_timer_.stop();
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->close();
     }

@@ -57,11 +57,13 @@ public:
 
     void open();
     void close();
-    // Reads, unless it does already or has no room.
+    // Reads, unless it does already or has no room. Without memory, a little
+    // later.
     void read();
 
 private:
     void on_connected();
+    void read_next();
     Args command(const std::vector<unsigned> &shards, size_t count,
                  bool is_blocking) const;
     void on_read(size_t looked_at, const Answer &answer);
@@ -162,6 +164,7 @@ private:
     std::vector<bool> is_taking_;
     Timer join_pause_;
     Timer take_timer_;
+    Timer give_timer_; // for want of memory
     std::mt19937_64 random_;
     std::string first_; // the group whose answers count
     uint64_t given_ = 0;

@@ -1,12 +1,16 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Exceptions end here: none leaves a function of the C API.
+// Exceptions end here: none leaves a function of the C API. Within the library,
+// what could not be done for want of memory is done again a little later: by
+// the loop, which calls timers and flush() again, and by the link, which tells
+// the functions that get answers.
 
 #ifndef LAWN_SRC_DURABLE_GUARD_H
 #define LAWN_SRC_DURABLE_GUARD_H
 
 #include <lawn/base.h>
 
+#include <cstdint>
 #include <exception>
 
 namespace lawn::durable
@@ -33,6 +37,31 @@ template <typename Fn> bool attempt(const Fn &fn)
         return false;
     }
 }
+
+// Sets a flag for as long as it lives, also if an exception comes.
+class Within
+{
+public:
+    explicit Within(bool *flag) : flag_(flag)
+    {
+        *flag_ = true;
+    }
+    ~Within()
+    {
+        *flag_ = false;
+    }
+    Within(const Within &) = delete;
+    Within &operator=(const Within &) = delete;
+
+private:
+    bool *flag_;
+};
+
+// When to do again what there was no memory for.
+constexpr uint64_t retry_us = 10000;
+
+// So short that std::string holds it without an allocation.
+constexpr const char *no_memory = "no memory";
 
 } // namespace lawn::durable
 

@@ -260,9 +260,19 @@ void LinkImpl::route(Request *request)
     }
 }
 
+// Without memory, a little later.
+void LinkImpl::try_to_route(Request *request)
+{
+    if (!attempt([&] { route(request); })) {
+        pause(request, no_memory);
+    }
+}
+
 void LinkImpl::pause(Request *request, std::string_view why)
 {
-    request->trouble = line_of(why);
+    if (!attempt([&] { request->trouble = line_of(why); })) {
+        request->trouble = no_memory;
+    }
     request->pause_us = request->pause_us == 0
                             ? first_pause_us
                             : std::min(2 * request->pause_us, longest_pause_us);
@@ -278,50 +288,58 @@ void LinkImpl::on_timer(Request *request)
     // Comes back soon if this fails for want of memory.
     request->timer.start_after(first_pause_us);
     if (request->failure != LAWN_OK) {
-        finish(request, request->failure, request->trouble, nullptr);
+        finish(request, request->failure, request->trouble.c_str(), nullptr);
     } else if (lawn_get_time() < request->deadline) {
         request->timer.start_at(request->deadline);
-        route(request);
+        try_to_route(request);
     } else if (request->is_in_flight || request->reply) {
         finish(request, LAWN_ERR_TIMED_OUT,
                "unknown: the store has not answered in time", nullptr);
     } else {
         const char *const why =
             !request->trouble.empty() ? request->trouble.c_str() : error();
-        finish(request, LAWN_ERR_TIMED_OUT,
-               why ? "not done in time: " + std::string(why)
-                   : "not done in time",
+        const std::string text = why ? ": " + std::string(why) : "";
+        finish(request, LAWN_ERR_TIMED_OUT, ("not done in time" + text).c_str(),
                nullptr);
     }
 }
 
 void LinkImpl::fail_later(Request *request, lawn_status_t status,
-                          const std::string &error)
+                          std::string_view error)
 {
     request->failure = status;
-    request->trouble = error;
+    if (!attempt([&] { request->trouble = error; })) {
+        request->trouble = no_memory;
+    }
     move_request(request, &pausing_);
     request->timer.start_after(0);
 }
 
-void LinkImpl::finish(Request *request, lawn_status_t status,
-                      const std::string &error, const redisReply *reply)
+void LinkImpl::finish(Request *request, lawn_status_t status, const char *error,
+                      const redisReply *reply)
 {
-    const ReplyPtr kept = std::move(request->reply); // `reply` may be this
-    const Done done = std::move(request->done);
-    const std::string trouble = std::move(request->trouble); // so may `error`
-    const Answer answer = {
-        status, &error == &request->trouble ? trouble.c_str() : error.c_str(),
-        reply, request->sent};
+    Done done = std::move(request->done);
     request->done = nullptr;
     request->timer.stop();
+    Requests ended; // `error` and `reply` may be of the request
     if (!request->is_in_flight) {
-        request->list->erase(request->self);
+        move_request(request, &ended);
     }
-    if (done) {
-        --unanswered_;
-        done(answer);
+    if (!done) {
+        return;
     }
+    --unanswered_;
+    if (attempt([&] { done({status, error, reply, request->sent}); })) {
+        return;
+    }
+    ++unanswered_;
+    request->done = std::move(done);
+    request->failure = LAWN_ERR_NO_MEMORY;
+    request->trouble = no_memory;
+    if (!request->is_in_flight) {
+        move_request(request, &pausing_);
+    }
+    request->timer.start_after(retry_us);
 }
 
 void LinkImpl::fail_all(Requests *requests, const Failure &failure)
@@ -329,7 +347,7 @@ void LinkImpl::fail_all(Requests *requests, const Failure &failure)
     Requests failed;
     take_requests(requests, &failed);
     while (!failed.empty()) {
-        finish(&failed.front(), failure.status, failure.why, nullptr);
+        finish(&failed.front(), failure.status, failure.why.c_str(), nullptr);
     }
 }
 
@@ -343,8 +361,17 @@ void LinkImpl::on_lost(Request *request)
     }
 }
 
+// The store has not done it, so it may be asked again.
 void LinkImpl::on_error(Request *request, const RequestSession &session,
-                        const std::string &error)
+                        std::string_view error)
+{
+    if (!attempt([&] { refuse(request, session, error); })) {
+        pause(request, no_memory);
+    }
+}
+
+void LinkImpl::refuse(Request *request, const RequestSession &session,
+                      std::string_view error)
 {
     const bool is_redirected =
         begins_with(error, "MOVED ") || begins_with(error, "ASK ");
@@ -355,14 +382,14 @@ void LinkImpl::on_error(Request *request, const RequestSession &session,
     } else if (is_passing(error)) {
         pause(request, error);
     } else if (is_redirected) {
-        finish(request, LAWN_ERR_CORRUPT, line_of(error), nullptr);
+        finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else {
         finish(request, status_of_error(error),
-               line_of(error) + key_of(*request, error), nullptr);
+               (line_of(error) + key_of(*request, error)).c_str(), nullptr);
     }
 }
 
-void LinkImpl::redirect(Request *request, const std::string &error,
+void LinkImpl::redirect(Request *request, std::string_view error,
                         const Endpoint &from)
 {
     unsigned slot = 0;
@@ -370,7 +397,7 @@ void LinkImpl::redirect(Request *request, const std::string &error,
     if (++request->redirections % max_redirections == 0) {
         pause(request, error);
     } else if (!read_redirection(error, from, &slot, &endpoint)) {
-        finish(request, LAWN_ERR_CORRUPT, line_of(error), nullptr);
+        finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else if (begins_with(error, "ASK ")) {
         request->is_asking = true;
         node_at(endpoint)->session(request->call.durability).add(request);
@@ -383,8 +410,8 @@ void LinkImpl::redirect(Request *request, const std::string &error,
 void LinkImpl::on_session_failed(Node &node, RequestSession &session,
                                  const Failure &failure, bool is_main)
 {
-    if (is_main) {
-        node.trouble = failure.why;
+    if (is_main && !attempt([&] { node.trouble = failure.why; })) {
+        node.trouble = no_memory;
     }
     if (failure.status != LAWN_ERR_IO || durable_.params.fail_fast) {
         fail_all(&session.queued, failure);
@@ -428,18 +455,19 @@ void LinkImpl::when_open(const void *owner, std::function<void()> fn)
 
 void LinkImpl::forget(const void *owner)
 {
-    when_open_.erase(
-        std::remove_if(when_open_.begin(), when_open_.end(),
-                       [owner](const auto &i) { return i.first == owner; }),
-        when_open_.end());
+    when_open_.remove_if([owner](const auto &i) { return i.first == owner; });
 }
 
 void LinkImpl::run_when_open()
 {
     while (!when_open_.empty()) {
-        const std::function<void()> fn = std::move(when_open_.front().second);
-        when_open_.erase(when_open_.begin());
-        fn();
+        WhenOpen now;
+        now.splice(now.begin(), when_open_, when_open_.begin());
+        if (!attempt(now.front().second)) {
+            when_open_.splice(when_open_.begin(), now);
+            when_open_timer_.start_after(retry_us);
+            return;
+        }
     }
 }
 

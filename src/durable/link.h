@@ -90,7 +90,8 @@ public:
     virtual ~Channel() = default;
     virtual bool is_connected() const = 0;
     // Sends a command. IO if the channel is not connected. `timeout_us`: the
-    // connection is taken as lost if there is no answer within that time. For
+    // connection is taken as lost if there is no answer within that time, or if
+    // `done` throws. For
     // XREADGROUP, take the BLOCK time and some seconds. Not for a channel that
     // has subscribed.
     virtual void send(const Args &command, uint64_t timeout_us, Done done) = 0;
@@ -103,7 +104,8 @@ public:
 
     virtual Loop &loop() = 0;
 
-    // Sends a call when it can. `done` gets the answer, exactly once.
+    // Sends a call when it can. `done` gets the answer, exactly once. If it
+    // throws, it has not got it: a little later it is told NO_MEMORY instead.
     virtual void call(Call call, Done done) = 0;
     // The same for a command of Redis, to the node that has `shard`. Only after
     // the link is open.

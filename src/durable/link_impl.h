@@ -54,18 +54,19 @@ public:
     void on_main_ready(Node &node);
     void on_session_failed(Node &node, RequestSession &session,
                            const Failure &failure, bool is_main);
+    // These have their way without memory, too.
     void on_error(Request *request, const RequestSession &session,
-                  const std::string &error);
+                  std::string_view error);
     void on_lost(Request *request);
     // What is sent before the arguments of a request.
     Args head_of(const Request &request) const;
     // Answers a request and ends it. One that the store still works on stays,
     // without `done`.
-    void finish(Request *request, lawn_status_t status,
-                const std::string &error, const redisReply *reply);
+    void finish(Request *request, lawn_status_t status, const char *error,
+                const redisReply *reply);
     // The same in the next poll.
     void fail_later(Request *request, lawn_status_t status,
-                    const std::string &error);
+                    std::string_view error);
 
     // For channels.
     bool endpoint_of(unsigned shard, Endpoint *endpoint_p) const;
@@ -78,8 +79,11 @@ private:
     void withdraw(Request *request);
     void on_timer(Request *request);
     void route(Request *request);
+    void try_to_route(Request *request);
     void pause(Request *request, std::string_view why);
-    void redirect(Request *request, const std::string &error,
+    void refuse(Request *request, const RequestSession &session,
+                std::string_view error);
+    void redirect(Request *request, std::string_view error,
                   const Endpoint &from);
     void fail_all(Requests *requests, const Failure &failure);
     void build(Request *request) const;
@@ -116,7 +120,8 @@ private:
     mutable std::string error_;
     Requests opening_;
     Requests pausing_;
-    std::vector<std::pair<const void *, std::function<void()>>> when_open_;
+    using WhenOpen = std::list<std::pair<const void *, std::function<void()>>>;
+    WhenOpen when_open_;
     using Channels =
         std::map<ChannelSession *, std::unique_ptr<ChannelSession>>;
     Channels channels_;

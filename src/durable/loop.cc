@@ -13,7 +13,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace lawn::durable
@@ -40,25 +39,6 @@ uint64_t nsec_until(lawn_time_t deadline, lawn_time_t now)
                : longest_nsec;
 }
 
-// Also ends a poll that an exception leaves.
-class Polling
-{
-public:
-    explicit Polling(bool *is_polling) : is_polling_(is_polling)
-    {
-        *is_polling_ = true;
-    }
-    ~Polling()
-    {
-        *is_polling_ = false;
-    }
-    Polling(const Polling &) = delete;
-    Polling &operator=(const Polling &) = delete;
-
-private:
-    bool *is_polling_;
-};
-
 } // namespace
 
 Timer::Timer(Loop &loop, std::function<void()> expired)
@@ -70,6 +50,9 @@ Timer::Timer(Loop &loop, std::function<void()> expired)
 Timer::~Timer()
 {
     stop();
+    if (loop_.running_ == this) {
+        loop_.running_ = nullptr;
+    }
 }
 
 void Timer::on_expired(lawn_timer_t *timer, lawn_time_t)
@@ -164,6 +147,13 @@ void Loop::arm_for(lawn_time_t deadline)
     }
 }
 
+void Loop::wake()
+{
+    if (!is_polling_ && armed_ != 0) {
+        set_timer_fd(0);
+    }
+}
+
 void Loop::arm()
 {
     if (due_ || !deferred_.empty()) {
@@ -189,42 +179,62 @@ unsigned Loop::run_due()
     if (lawn_next(lawn_) <= now) {
         lawn_advance(lawn_, now, advance_budget);
     }
-    while (due_) {
-        // A copy: the function may destroy its timer. If there is no memory for
-        // it, the timer stays due.
-        const std::function<void()> expired = due_->expired_;
-        due_->stop();
-        ++count;
-        expired();
+    for (; due_; ++count) {
+        run_first_due();
     }
     return count;
 }
 
+// The function may destroy its timer, and `running_` is nullptr then.
+void Loop::run_first_due()
+{
+    running_ = due_;
+    running_->stop();
+    std::function<void()> expired = std::move(running_->expired_);
+    const bool is_done = attempt(expired);
+    if (running_) {
+        running_->expired_ = std::move(expired);
+        if (!is_done && !running_->is_active()) {
+            running_->start_after(retry_us);
+        }
+    }
+    running_ = nullptr;
+}
+
 void Loop::flush_marked()
 {
-    while (!marked_.empty()) {
-        Watched *const watched = marked_.back();
-        marked_.pop_back();
-        watched->flush();
+    while (marked_) {
+        flushing_ = marked_;
+        marked_ = flushing_->next_;
+        flushing_->is_marked_ = false;
+        try {
+            flushing_->flush();
+        } catch (...) {
+            // In the next poll, and behind the others.
+            Watched **last = &marked_;
+            while (*last) {
+                last = &(*last)->next_;
+            }
+            if (flushing_ && !flushing_->is_marked_) {
+                *last = flushing_;
+                flushing_->next_ = nullptr;
+                flushing_->is_marked_ = true;
+            }
+            flushing_ = nullptr;
+            throw;
+        }
     }
+    flushing_ = nullptr;
 }
 
 unsigned Loop::run_deferred()
 {
-    std::list<std::function<void()>> deferred;
+    std::vector<std::function<void()>> deferred;
     deferred.swap(deferred_);
-    const size_t count = deferred.size();
-    while (!deferred.empty()) {
-        const std::function<void()> fn = std::move(deferred.front());
-        deferred.pop_front();
-        try {
-            fn();
-        } catch (...) {
-            deferred_.splice(deferred_.begin(), deferred); // for the next poll
-            throw;
-        }
+    for (const std::function<void()> &fn : deferred) {
+        fn();
     }
-    return static_cast<unsigned>(count);
+    return static_cast<unsigned>(deferred.size());
 }
 
 unsigned Loop::poll()
@@ -242,7 +252,7 @@ unsigned Loop::poll()
 
 unsigned Loop::run_pass()
 {
-    const Polling polling(&is_polling_);
+    const Within polling(&is_polling_);
     unsigned count = run_deferred();
     epoll_event events[max_events];
     const int ready = epoll_wait(epoll_fd_, events, max_events, 0);
@@ -313,7 +323,12 @@ bool Loop::watch(int fd, Watched *watched, uint32_t events)
 
 void Loop::mark(Watched *watched)
 {
-    marked_.push_back(watched);
+    if (!watched->is_marked_) {
+        watched->next_ = marked_;
+        watched->is_marked_ = true;
+        marked_ = watched;
+        wake();
+    }
 }
 
 void Loop::forget(int fd, Watched *watched)
@@ -321,16 +336,23 @@ void Loop::forget(int fd, Watched *watched)
     if (watched_.erase(fd) != 0) {
         epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
     }
-    marked_.erase(std::remove(marked_.begin(), marked_.end(), watched),
-                  marked_.end());
+    if (watched->is_marked_) {
+        Watched **at = &marked_;
+        while (*at != watched) {
+            at = &(*at)->next_;
+        }
+        *at = watched->next_;
+        watched->is_marked_ = false;
+    }
+    if (flushing_ == watched) {
+        flushing_ = nullptr;
+    }
 }
 
 void Loop::defer(std::function<void()> fn)
 {
     deferred_.push_back(std::move(fn));
-    if (!is_polling_ && armed_ != 0) {
-        set_timer_fd(0);
-    }
+    wake();
 }
 
 } // namespace lawn::durable

@@ -9,7 +9,6 @@
 #include <lawn/timer.h>
 
 #include <functional>
-#include <list>
 #include <map>
 #include <vector>
 
@@ -23,15 +22,23 @@ class Watched
 {
 public:
     virtual void on_events(uint32_t events) = 0;
-    // Called at the end of a poll, after Loop::mark().
+    // Called at the end of a poll, after Loop::mark(). If it throws, it is
+    // called again in the next poll.
     virtual void flush() = 0;
 
 protected:
     ~Watched() = default;
+
+private:
+    friend class Loop;
+    Watched *next_ = nullptr; // of those that are marked
+    bool is_marked_ = false;
 };
 
-// Calls `expired` once, in a poll, when its time has come. Exceptions may not
-// pass through liblawn, so the lawn only lists what is due, and the loop calls.
+// Calls `expired` once, in a poll, when its time has come; and a little later
+// again if it throws without having started the timer itself. Exceptions may
+// not pass through liblawn, so the lawn only lists what is due, and the loop
+// calls.
 class Timer
 {
 public:
@@ -86,21 +93,24 @@ public:
 
     // Sets the events of a descriptor. False: see errno.
     bool watch(int fd, Watched *watched, uint32_t events);
-    // Has flush() called at the end of this poll or the next. The caller sees
-    // to it that there is a next one.
+    // Has flush() called at the end of this poll; outside of one, at the end of
+    // the next, which comes at once.
     void mark(Watched *watched);
     // Before the descriptor is closed and `watched` destroyed.
     void forget(int fd, Watched *watched);
-    // Has `fn` called in the next poll, which comes at once.
+    // Has `fn`, which throws nothing, called in the next poll, which comes at
+    // once.
     void defer(std::function<void()> fn);
 
 private:
     friend class Timer;
     void set_timer_fd(lawn_time_t deadline);
     void arm_for(lawn_time_t deadline);
+    void wake();
     void arm();
     unsigned run_pass();
     unsigned run_due();
+    void run_first_due();
     unsigned run_deferred();
     void flush_marked();
 
@@ -111,9 +121,11 @@ private:
     bool is_expired_ = false; // `armed_` has passed, or the timerfd has
     Timer *due_ = nullptr;
     Timer *last_due_ = nullptr;
+    Timer *running_ = nullptr;
     std::map<int, Watched *> watched_;
-    std::vector<Watched *> marked_;
-    std::list<std::function<void()>> deferred_;
+    Watched *marked_ = nullptr;
+    Watched *flushing_ = nullptr;
+    std::vector<std::function<void()>> deferred_;
     bool is_polling_ = false;
 };
 

@@ -6,10 +6,10 @@
 
 #include "durable/node.h"
 
+#include "durable/guard.h"
 #include "durable/link_impl.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace lawn::durable
@@ -164,16 +164,21 @@ void RequestSession::add(Request *request)
     }
 }
 
-// Without memory to send, the connection is given up: nothing else would begin
-// to send again.
 void RequestSession::transmit_queued()
 {
-    try {
-        while (!queued.empty() && may_transmit()) {
-            transmit(take_batch());
+    while (!queued.empty() && may_transmit()) {
+        Batch batch;
+        if (attempt([&] { batch = take_batch(); }) &&
+            attempt([&] { transmit(batch); })) {
+            continue;
         }
-    } catch (const std::bad_alloc &) {
-        fail(LAWN_ERR_IO, "no memory for a request");
+        // None of it was sent. The order stays.
+        std::for_each(batch.rbegin(), batch.rend(), [this](Request *request) {
+            queued.splice(queued.begin(), *request->list, request->self);
+            request->list = &queued;
+        });
+        send_.start_after(retry_us);
+        return;
     }
 }
 
@@ -206,12 +211,11 @@ RequestSession::Batch RequestSession::take_batch()
 void RequestSession::transmit(const Batch &batch)
 {
     if (!is_supported()) {
+        const std::string error = endpoint().text() +
+                                  " cannot promise fsync: it needs appendonly "
+                                  "yes, and appendfsync always or Redis 7.2";
         for (Request *const request : batch) {
-            node_.link.fail_later(
-                request, LAWN_ERR_UNSUPPORTED,
-                endpoint().text() +
-                    " cannot promise fsync: it needs appendonly yes, and "
-                    "appendfsync always or Redis 7.2");
+            node_.link.fail_later(request, LAWN_ERR_UNSUPPORTED, error);
         }
         return;
     }
@@ -248,20 +252,11 @@ void RequestSession::transmit(const Batch &batch)
 
 void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
 {
-    // Those that are left if there is no memory to answer are in `sent`, and
-    // time out.
-    struct Unanswered {
-        Requests list;
-        Requests *sent;
-        ~Unanswered()
-        {
-            take_requests(&list, sent);
-        }
-    } unanswered = {{}, &sent};
+    Requests unanswered;
     for (Request *const request : batch) {
         request->is_in_flight = false;
         request->is_asking = false;
-        move_request(request, &unanswered.list);
+        move_request(request, &unanswered);
     }
     const bool joins = batch.front()->call.joins;
     if (joins) {
@@ -270,12 +265,12 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
     }
     const bool is_list = reply && reply->type == REDIS_REPLY_ARRAY &&
                          reply->elements == batch.size();
-    for (size_t i = 0; !unanswered.list.empty(); ++i) {
-        Request *const request = &unanswered.list.front();
+    for (size_t i = 0; !unanswered.empty(); ++i) {
+        Request *const request = &unanswered.front();
         if (!reply) {
             node_.link.on_lost(request);
         } else if (is_error(reply.get())) {
-            on_refused(request, std::string(text_of(reply.get())));
+            on_refused(request, text_of(reply.get()));
         } else if (!joins) {
             on_answer(request, std::move(reply));
         } else if (is_list) {
@@ -291,7 +286,7 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
 void RequestSession::on_answer(Request *request, ReplyPtr reply)
 {
     if (is_error(reply.get())) {
-        on_refused(request, std::string(text_of(reply.get())));
+        on_refused(request, text_of(reply.get()));
     } else if (waits() && request->done) {
         request->reply = std::move(reply);
         move_request(request, &unsynced);
@@ -300,7 +295,7 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
     }
 }
 
-void RequestSession::on_refused(Request *request, const std::string &error)
+void RequestSession::on_refused(Request *request, std::string_view error)
 {
     if (begins_with(error, "READONLY") ||
         begins_with(error, "ERR Function not found")) {
@@ -350,7 +345,6 @@ void RequestSession::end_batch()
     const uint64_t msec =
         static_cast<uint64_t>(lawn_time_to_msec(end - now) * wait_share) + 1;
     const std::string msec_text = std::to_string(msec);
-    is_waiting_ = true;
     is_marked_ = false;
     send(Words{"HSET", node_.link.key(last.back().shard, Key::meta), "synced",
                "1"},
@@ -364,6 +358,7 @@ void RequestSession::end_batch()
                  on_waited(reply.get());
              }
          });
+    is_waiting_ = true;
 }
 
 void RequestSession::on_waited(const redisReply *reply)
@@ -387,9 +382,10 @@ void RequestSession::on_waited(const redisReply *reply)
     while (!synced.empty()) {
         Request *const request = &synced.front();
         if (!is_good) {
-            node_.link.finish(request, LAWN_ERR_IO, error, nullptr);
+            node_.link.finish(request, LAWN_ERR_IO, error.c_str(), nullptr);
         } else if (count < needed) {
-            node_.link.finish(request, LAWN_ERR_TIMED_OUT, error, nullptr);
+            node_.link.finish(request, LAWN_ERR_TIMED_OUT, error.c_str(),
+                              nullptr);
         } else {
             node_.link.finish(request, LAWN_OK, "", request->reply.get());
         }

@@ -90,7 +90,7 @@ private:
     void transmit(const Batch &batch);
     void on_replies(const Batch &batch, ReplyPtr reply);
     void on_answer(Request *request, ReplyPtr reply);
-    void on_refused(Request *request, const std::string &error);
+    void on_refused(Request *request, std::string_view error);
     bool is_supported() const;
     bool waits() const; // for replicas or the disk, after each batch
     void end_batch();

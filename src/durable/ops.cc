@@ -301,9 +301,12 @@ struct Count {
 
 void add(Count *count, const Answer &answer)
 {
+    if (count->missing == 0) {
+        return; // it was told that there is no memory for the rest
+    }
     if (answer.status != LAWN_OK) {
         count->status = answer.status;
-        count->error = answer.error;
+        attempt([&] { count->error = answer.error; });
     } else if (answer.reply->type != REDIS_REPLY_INTEGER ||
                answer.reply->integer < 0) {
         count->status = LAWN_ERR_CORRUPT;

@@ -68,6 +68,7 @@ void PumpCore::start()
     schedule_ = std::make_unique<Schedule>(store, count, params);
     is_renewing_.assign(count, false);
     std::vector<unsigned> all;
+    channels_.clear(); // of an attempt without memory
     for (unsigned shard = 0; shard < count; ++shard) {
         shard_of_channel_[link_.wake_channel(shard)] = shard;
         all.push_back(shard);
@@ -203,7 +204,7 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     reply.is_more = fired.more;
     reply.is_full = fired.due_us.size() >= most_dues;
     reply.dues = std::move(fired.due_us);
-    schedule_->on_answer(shard, call, reply, now);
+    schedule_->on_answer(shard, call, std::move(reply), now);
     if (fired.cron > 0) {
         renew_crons(shard);
     }
@@ -267,7 +268,6 @@ void PumpCore::renew_crons(unsigned shard)
     if (is_renewing_[shard]) {
         return;
     }
-    is_renewing_[shard] = true;
     Call call;
     call.function = "lawn_cron";
     call.keys = {Key::body, Key::cron};
@@ -279,6 +279,7 @@ void PumpCore::renew_crons(unsigned shard)
                        self->on_crons(shard, answer);
                    }
                });
+    is_renewing_[shard] = true;
 }
 
 void PumpCore::on_crons(unsigned shard, const Answer &answer)
@@ -305,7 +306,6 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
                                            std::to_string(timer.generation),
                                            std::to_string(next_time(timer))});
     }
-    is_renewing_[shard] = true;
     const bool is_more = timers.size() == most_crons;
     link_.call(std::move(call), [weak = weak_from_this(), shard,
                                  is_more](const Answer &renewed) {
@@ -320,6 +320,7 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
             self->renew_crons(shard);
         }
     });
+    is_renewing_[shard] = true;
 }
 
 // Returns 0 if the expression has no further time.

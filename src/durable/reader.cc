@@ -9,6 +9,7 @@
 // arrive in the same moment. They wait here until they can be given.
 
 #include "durable/consumer.h"
+#include "durable/guard.h"
 
 #include <algorithm>
 #include <string.h>
@@ -78,10 +79,15 @@ void Reader::read()
         !core_.is_joined_) {
         return;
     }
-    if (!is_recovered_) {
-        recover();
-        return;
+    if (!attempt([this] { is_recovered_ ? read_next() : recover(); })) {
+        to_recover_ = 0;
+        is_busy_ = true;
+        pause_.start_after(retry_us);
     }
+}
+
+void Reader::read_next()
+{
     const size_t room = core_.room() / core_.readers_.size() +
                         (core_.room() % core_.readers_.size() != 0);
     if (room == 0) {

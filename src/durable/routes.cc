@@ -114,7 +114,6 @@ void LinkImpl::open_space()
         return;
     }
     const lawn_durable_params_t &params = durable_.params;
-    is_opening_ = true;
     const unsigned shards = shards_ != 0 ? shards_ : params.shards;
     node->main().send(
         Words{"FCALL", "lawn_open", "1", key(0, Key::config),
@@ -128,6 +127,7 @@ void LinkImpl::open_space()
                 on_opened(reply.get());
             }
         });
+    is_opening_ = true;
 }
 
 void LinkImpl::on_opened(const redisReply *reply)
@@ -171,7 +171,7 @@ void LinkImpl::on_opened(const redisReply *reply)
     Requests waiting;
     take_requests(&opening_, &waiting);
     while (!waiting.empty()) {
-        route(&waiting.front());
+        try_to_route(&waiting.front());
     }
 }
 
@@ -221,7 +221,6 @@ void LinkImpl::refresh()
         if (!session.is_ready()) {
             continue;
         }
-        is_refreshing_ = true;
         const Endpoint from = session.endpoint();
         session.send(Words{"CLUSTER", "SLOTS"}, setup_.request_timeout_us,
                      [this, from](ReplyPtr reply, lawn_time_t) {
@@ -232,6 +231,7 @@ void LinkImpl::refresh()
                              refresh_soon();
                          }
                      });
+        is_refreshing_ = true;
         return;
     }
     refresh_soon();
@@ -289,7 +289,7 @@ void LinkImpl::follow_slots()
                 if (request->is_asking || node_of(request->shard) == &node) {
                     move_request(request, &session.queued);
                 } else {
-                    route(request);
+                    try_to_route(request);
                 }
             }
         });

@@ -5,9 +5,11 @@
 #include "durable/schedule.h"
 
 #include "base/base.h"
+#include "durable/guard.h"
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace lawn::durable
 {
@@ -48,6 +50,7 @@ Schedule::Schedule(Store &store, unsigned shards, const ScheduleParams &params)
         shard.covered_us = INT64_MIN;
         shard.known_us = INT64_MIN;
         shard.wake_us = never_us;
+        shard.calls.reserve(params.max_calls);
     }
     if (lawn_create(nullptr, &lawn_) != LAWN_OK) {
         throw std::bad_alloc();
@@ -136,7 +139,7 @@ void Schedule::tell_late(const Shard &shard, const FireReply &reply)
     }
 }
 
-void Schedule::on_answer(unsigned shard, uint64_t call, const FireReply &reply,
+void Schedule::on_answer(unsigned shard, uint64_t call, FireReply reply,
                          lawn_time_t now)
 {
     Shard *const s = &shards_[shard];
@@ -146,7 +149,7 @@ void Schedule::on_answer(unsigned shard, uint64_t call, const FireReply &reply,
     s->lost = 0;
     s->not_before = 0;
     tell_late(*s, reply);
-    s->dues = reply.dues;
+    s->dues = std::move(reply.dues);
     s->known_us =
         reply.is_full ? s->dues.back() : reply.now_us + params_.prefetch_us;
     if (s->wake_call < call) {
@@ -245,8 +248,11 @@ void Schedule::call(Shard *shard, lawn_time_t now)
         std::max(shard->covered_us, store_.store_time(index(*shard), now));
     shard->calls.push_back(++last_call_);
     ++calls_;
-    store_.fire(index(*shard), last_call_);
-    arm(shard, now);
+    if (attempt([&] { store_.fire(index(*shard), last_call_); })) {
+        arm(shard, now);
+    } else {
+        on_lost(index(*shard), last_call_, now);
+    }
 }
 
 // No call from here: exceptions may not pass through lawn_advance().

@@ -83,7 +83,7 @@ public:
     void wake(unsigned shard, int64_t due_us, lawn_time_t now);
 
     // If the answer has the store's clock, it was noted before.
-    void on_answer(unsigned shard, uint64_t call, const FireReply &reply,
+    void on_answer(unsigned shard, uint64_t call, FireReply reply,
                    lawn_time_t now);
 
     // The call failed, and whether the store has run it is unknown.

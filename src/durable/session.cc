@@ -7,6 +7,7 @@
 
 #include "durable/session.h"
 
+#include "durable/guard.h"
 #include "durable/script.h"
 
 #include <algorithm>
@@ -130,7 +131,7 @@ void Session::start()
     }
 }
 
-void Session::restart(const std::string &why)
+void Session::restart(std::string_view why)
 {
     if (phase_ != Phase::idle && phase_ != Phase::pausing) {
         fail(LAWN_ERR_IO, why);
@@ -163,15 +164,19 @@ void Session::ask_sentinel()
     socket_.open(endpoint_);
 }
 
-void Session::next_sentinel(const std::string &why)
+void Session::next_sentinel(std::string_view why)
 {
-    const std::string text = "the sentinel at " + endpoint_.text() + ": " + why;
+    Failure failure = {LAWN_ERR_IO, no_memory};
+    attempt([&] {
+        failure.why = "the sentinel at " + endpoint_.text() + ": ";
+        failure.why += why;
+    });
     socket_.close();
     ++setup_.sentinel;
     if (++sentinels_asked_ < setup_.url.endpoints.size()) {
         ask_sentinel();
     } else {
-        pause({LAWN_ERR_IO, text});
+        pause(failure);
     }
 }
 
@@ -439,7 +444,7 @@ void Session::note_time(const redisReply *reply, lawn_time_t sent)
     }
 }
 
-void Session::on_closed(lawn_status_t status, const std::string &why)
+void Session::on_closed(lawn_status_t status, std::string_view why)
 {
     if (phase_ == Phase::asking) {
         next_sentinel(why);
@@ -448,11 +453,17 @@ void Session::on_closed(lawn_status_t status, const std::string &why)
     }
 }
 
-void Session::fail(lawn_status_t status, const std::string &why)
+void Session::fail(lawn_status_t status, std::string_view why)
 {
-    if (phase_ != Phase::idle && phase_ != Phase::pausing) {
-        pause({status, place() + ": " + why});
+    if (phase_ == Phase::idle || phase_ == Phase::pausing) {
+        return;
     }
+    Failure failure = {status, no_memory};
+    attempt([&] {
+        failure.why = place() + ": ";
+        failure.why += why;
+    });
+    pause(failure);
 }
 
 void Session::pause(const Failure &failure)
@@ -467,12 +478,13 @@ void Session::pause(const Failure &failure)
                     : std::min(2 * pause_us_, longest_pause_us);
     // With jitter, so that not all clients come back together.
     timer_.start_after(pause_us_ / 2 + setup_.random() % (pause_us_ / 2));
-    std::deque<Expected> lost;
-    lost.swap(expected_);
-    for (Expected &i : lost) {
-        i.handler(nullptr, i.sent);
+    // Nothing is sent, and so nothing expected, in this phase.
+    while (!expected_.empty()) {
+        const Expected lost = std::move(expected_.front());
+        expected_.pop_front();
+        attempt([&] { lost.handler(nullptr, lost.sent); });
     }
-    on_failed(failure);
+    attempt([&] { on_failed(failure); });
 }
 
 } // namespace lawn::durable

@@ -49,7 +49,7 @@ public:
     virtual ~Session() = default;
 
     void start();
-    void restart(const std::string &why); // loses the connection, if any
+    void restart(std::string_view why); // loses the connection, if any
     bool is_ready() const
     {
         return phase_ == Phase::ready;
@@ -85,7 +85,8 @@ protected:
     {
     }
     virtual void on_ready() = 0;
-    // After the handlers of all that was sent were called.
+    // After the handlers of all that was sent were called. Neither these nor it
+    // are called again if they throw.
     virtual void on_failed(const Failure &failure) = 0;
     virtual void on_message(const redisReply &)
     {
@@ -97,7 +98,7 @@ protected:
 
     // For greet(): the session is not ready before all is answered.
     void ask(const Words &words, Handler handler);
-    void fail(lawn_status_t status, const std::string &why);
+    void fail(lawn_status_t status, std::string_view why);
     void subscribe(const Words &channels);
     // Tells on_time() of a reply to TIME.
     void note_time(const redisReply *reply, lawn_time_t sent);
@@ -115,12 +116,12 @@ private:
 
     void on_connected() override;
     void on_reply(ReplyPtr reply) override;
-    void on_closed(lawn_status_t status, const std::string &why) override;
+    void on_closed(lawn_status_t status, std::string_view why) override;
 
     void connect();
     void ask_sentinel();
     void on_sentinel(const redisReply *reply);
-    void next_sentinel(const std::string &why);
+    void next_sentinel(std::string_view why);
     void begin_greeting();
     void on_role(const redisReply *reply);
     void check_functions(bool is_loaded);

@@ -5,6 +5,8 @@
 
 #include "durable/socket.h"
 
+#include "durable/guard.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -153,7 +155,6 @@ void Socket::close()
     ++life_;
     failed_.stop();
     is_connected_ = false;
-    is_marked_ = false;
     events_ = 0;
     addresses_.reset();
     next_address_ = nullptr;
@@ -166,19 +167,25 @@ void Socket::open(const Endpoint &endpoint)
     close();
     std::string error;
     bool is_begun = false;
-    if (endpoint.port == 0) {
-        is_begun = connect_unix(endpoint.host, &error);
-    } else {
-        is_begun = look_up(endpoint, &error) && connect_next(&error);
-    }
-    if (!is_begun) {
+    if (!attempt([&] { is_begun = begin(endpoint, &error); })) {
+        fail_later(no_memory);
+    } else if (!is_begun) {
         fail_later(error);
     }
 }
 
-void Socket::fail_later(const std::string &why)
+bool Socket::begin(const Endpoint &endpoint, std::string *error_p)
 {
-    failure_ = why;
+    return endpoint.port == 0
+               ? connect_unix(endpoint.host, error_p)
+               : look_up(endpoint, error_p) && connect_next(error_p);
+}
+
+void Socket::fail_later(std::string_view why)
+{
+    if (!attempt([&] { failure_ = why; })) {
+        failure_ = no_memory;
+    }
     failed_.start_after(0);
 }
 
@@ -253,30 +260,21 @@ bool Socket::watch(uint32_t events)
     return loop_.watch(fd_, this, events);
 }
 
-void Socket::fail(lawn_status_t status, const std::string &why)
+void Socket::fail(lawn_status_t status, std::string_view why)
 {
-    const std::string copy = why; // it may be in the reader
     close();
-    owner_.on_closed(status, copy);
+    owner_.on_closed(status, why);
 }
 
 void Socket::send()
 {
-    if (!is_connected_ || is_marked_) {
-        return;
-    }
-    loop_.mark(this);
-    is_marked_ = true;
-    // A program that sleeps now must wake to write.
-    if (!loop_.is_polling() && (events_ & EPOLLOUT) == 0 &&
-        !watch(EPOLLIN | EPOLLOUT)) {
-        fail_later(strerror(errno));
+    if (is_connected_) {
+        loop_.mark(this);
     }
 }
 
 void Socket::flush()
 {
-    is_marked_ = false;
     while (written_ < out_.size()) {
         const ssize_t size = ::send(fd_, out_.data() + written_,
                                     out_.size() - written_, MSG_NOSIGNAL);
@@ -315,18 +313,17 @@ void Socket::on_events(uint32_t events)
     try {
         if (!is_connected_) {
             on_writable();
-        } else if ((events & EPOLLOUT) != 0 && !is_marked_) {
-            is_marked_ = true;
+        } else if ((events & EPOLLOUT) != 0) {
             loop_.mark(this);
         }
         if (life == life_ && is_connected_ &&
             (events & ~uint32_t{EPOLLOUT}) != 0) {
             on_readable();
         }
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {
         // What was read is lost, so the order of the replies is, too.
         if (life == life_) {
-            fail(LAWN_ERR_IO, "no memory for a reply");
+            fail(LAWN_ERR_IO, no_memory);
         }
     }
 }
@@ -360,7 +357,6 @@ void Socket::on_writable()
     elements_ = 0;
     reader_.reset(create_reader(&elements_));
     heard_ = lawn_get_time();
-    is_marked_ = true;
     loop_.mark(this); // stops waiting for EPOLLOUT
     owner_.on_connected();
 }
@@ -385,7 +381,7 @@ void Socket::on_readable()
         heard_ = lawn_get_time();
         if (redisReaderFeed(reader_.get(), buffer, static_cast<size_t>(size)) !=
             REDIS_OK) {
-            fail(LAWN_ERR_IO, "no memory for a reply");
+            fail(LAWN_ERR_IO, no_memory);
             return;
         }
         if (!read_replies() || static_cast<size_t>(size) < sizeof(buffer)) {

@@ -47,9 +47,8 @@ public:
         virtual void on_connected() = 0;
         virtual void on_reply(ReplyPtr reply) = 0;
         // It is closed already. `status` is IO, or CORRUPT for what is not the
-        // protocol of Redis.
-        virtual void on_closed(lawn_status_t status,
-                               const std::string &why) = 0;
+        // protocol of Redis. `why` is valid until the socket is opened again.
+        virtual void on_closed(lawn_status_t status, std::string_view why) = 0;
 
     protected:
         ~Owner() = default;
@@ -74,8 +73,8 @@ public:
     {
         return out_;
     }
-    // Has what is in the buffer written: at the end of the poll that is
-    // running, or by the next one, which comes at once.
+    // Has what is in the buffer written at the end of the poll that is running,
+    // or of the next one, which comes at once.
     void send();
     // When bytes were received last.
     lawn_time_t heard() const
@@ -100,15 +99,15 @@ private:
     void on_writable();
     void on_readable();
     bool read_replies();
-    void fail(lawn_status_t status, const std::string &why);
-    void fail_later(const std::string &why);
+    bool begin(const Endpoint &endpoint, std::string *error_p);
+    void fail(lawn_status_t status, std::string_view why);
+    void fail_later(std::string_view why);
 
     Loop &loop_;
     Owner &owner_;
     int fd_ = -1;
     unsigned life_ = 0; // counts closes: tells whether a callback has closed
     bool is_connected_ = false;
-    bool is_marked_ = false;
     uint32_t events_ = 0;
     std::unique_ptr<addrinfo, FreeAddresses> addresses_;
     addrinfo *next_address_ = nullptr;

@@ -7,6 +7,9 @@
 
 #include "flow_fixture.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include <new>
 
 namespace
@@ -231,6 +234,76 @@ TEST_F(DurableMemory, APollThatFailsIsMadeGood)
     }
     EXPECT_GT(failures, 0U);
     other.run_until([&] { return other.start("b").status == LAWN_OK; });
+}
+
+// Takes without an allocation of its own, and answers, if need be twice.
+struct PlainTaker {
+    lawn_durable_consumer_t *consumer = nullptr;
+    bool has_last = false;
+    char last[16] = ""; // the id that is waited for
+
+    static void take(void *arg, const lawn_durable_delivery_t *delivery)
+    {
+        PlainTaker *const self = static_cast<PlainTaker *>(arg);
+        self->has_last |= strcmp(delivery->id, self->last) == 0;
+        lawn_status_t status = LAWN_ERR_NO_MEMORY;
+        for (int i = 0; i < 2 && status == LAWN_ERR_NO_MEMORY; ++i) {
+            status =
+                lawn_durable_answer(self->consumer, delivery, LAWN_DURABLE_DONE,
+                                    0, nullptr, nullptr, nullptr);
+        }
+        EXPECT_EQ(status, LAWN_OK);
+    }
+};
+
+// A consumer and a pump whose polls fail go on: each timer is delivered, and
+// its answer is taken.
+TEST_F(DurableMemory, DeliveriesGoOnAfterAPollThatFails)
+{
+    Client other(server->url(), [](lawn_durable_params_t *params) {
+        params->request_timeout_us = 200000;
+        params->connect_timeout_us = uint64_t{3600} * 1000000;
+    });
+    PlainTaker taker;
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 100000;
+    ASSERT_EQ(lawn_durable_consume(other, &consume, PlainTaker::take, &taker,
+                                   &taker.consumer),
+              LAWN_OK);
+    lawn_durable_pump_t *const pump = add_pump(&other);
+    unsigned failures = 0;
+    for (unsigned n = 1; n < 40; ++n) {
+        snprintf(taker.last, sizeof(taker.last), "a%u", n);
+        taker.has_last = false;
+        const lawn_durable_start_t start = timer(taker.last, 0, "payload");
+        lawn_durable_start(other, &start, nullptr, nullptr);
+        has_failed = false;
+        unsigned left = n;
+        other.run_until([&] {
+            countdown = left;
+            lawn_durable_poll(other);
+            left = countdown;
+            countdown = never;
+            return has_failed || taker.has_last;
+        });
+        failures += has_failed;
+        Result result;
+        const bool is_taken = other.run_until([&] {
+            result = other.get(taker.last);
+            if (result.status == LAWN_OK &&
+                result.state == LAWN_DURABLE_UNKNOWN) {
+                other.start(start); // it was not done in time
+            }
+            return result.status == LAWN_OK &&
+                   result.state == LAWN_DURABLE_SUCCESS;
+        });
+        ASSERT_TRUE(is_taken)
+            << "with failure " << n << ", " << lawn_status_string(result.status)
+            << ", " << lawn_durable_state_string(result.state);
+    }
+    EXPECT_GT(failures, 10U);
+    lawn_durable_pump_close(pump);
+    lawn_durable_consumer_close(taker.consumer);
 }
 
 } // namespace
