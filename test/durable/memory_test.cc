@@ -207,15 +207,27 @@ TEST_F(DurableMemory, APollThatFailsIsMadeGood)
         params->connect_timeout_us = uint64_t{3600} * 1000000;
     });
     unsigned failures = 0;
-    for (unsigned n = 1; n < 40; ++n) {
-        Result results[3];
+    for (unsigned n = 1; n < 80; ++n) {
+        Result results[4];
         const lawn_durable_start_t start = timer("a", 0, "payload");
         lawn_durable_start(other, &start, Result::keep, &results[0]);
         lawn_durable_get(other, "a", Result::keep, &results[1]);
         lawn_durable_count(other, Result::keep, &results[2]);
+        unsigned statistics = 0;
+        lawn_durable_stats(
+            other,
+            [](void *arg, const lawn_durable_stats_t *) {
+                ++*static_cast<unsigned *>(arg);
+            },
+            &statistics);
+        lawn_durable_list(
+            other, LAWN_DURABLE_PENDING, 0,
+            [](void *, const lawn_durable_item_t *) {}, Result::keep,
+            &results[3]);
         const auto are_answered = [&] {
             return results[0].is_answered && results[1].is_answered &&
-                   results[2].is_answered;
+                   results[2].is_answered && results[3].is_answered &&
+                   statistics > 0;
         };
         unsigned left = n;
         has_failed = false;
@@ -231,6 +243,7 @@ TEST_F(DurableMemory, APollThatFailsIsMadeGood)
         for (const Result &result : results) {
             EXPECT_EQ(result.answers, 1U);
         }
+        EXPECT_EQ(statistics, 1U);
     }
     EXPECT_GT(failures, 0U);
     other.run_until([&] { return other.start("b").status == LAWN_OK; });
