@@ -1,13 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // How the throughput of a group grows with its workers, what it takes to move a
-// shard, how long a sleeper takes to be woken, and what the service costs.
+// shard, how long a sleeper takes to be woken, how often it wakes for nothing,
+// and what the service costs.
 
 #include "threads/group.h"
 #include "threads/sharing.h"
 
 #include <lawn/group.h>
 #include <lawn/service.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -201,6 +203,39 @@ void print_wake_ups(unsigned rounds)
                 "thread of a group", of_thread, "service", of_service);
 }
 
+// How often the threads of this process but the calling one have run.
+long switches_of_others()
+{
+    rusage all = {};
+    rusage own = {};
+    getrusage(RUSAGE_SELF, &all);
+    getrusage(RUSAGE_THREAD, &own);
+    return all.ru_nvcsw + all.ru_nivcsw - own.ru_nvcsw - own.ru_nivcsw;
+}
+
+// A service with many timers, of which none comes due.
+void print_idle(std::chrono::seconds span)
+{
+    constexpr unsigned count = 100000;
+    lawn_service_t *service = nullptr;
+    check(lawn_service_create(nullptr, &service));
+    for (unsigned i = 0; i < count; ++i) {
+        check(lawn_service_start(
+            service, lawn_time_from_sec(600 + i % 3600), [](void *) {}, nullptr,
+            nullptr));
+    }
+    // Until it has taken them all in.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const long before = switches_of_others();
+    std::this_thread::sleep_for(span);
+    std::printf("\nwake-ups of a service with %zu timers, none due, in %d s\n"
+                "%-20s %11ld\n",
+                lawn_service_pending(service), static_cast<int>(span.count()),
+                "service", switches_of_others() - before);
+    lawn_service_stop(service, nullptr, nullptr);
+    lawn_service_destroy(service);
+}
+
 // Start and cancel, by so many threads at once; nothing comes due.
 double service_nsec(unsigned clients, unsigned count)
 {
@@ -252,6 +287,7 @@ void print_groups(bool is_quick)
                     move_usec(size, is_quick ? 20 : 1000));
     }
     print_wake_ups(is_quick ? 20 : 1000);
+    print_idle(std::chrono::seconds(is_quick ? 1 : 10));
     std::printf("\nservice, start and cancel, by threads; ns\n");
     for (const unsigned clients : {1U, 2U, 4U, 8U}) {
         std::vector<double> figures;
