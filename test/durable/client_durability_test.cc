@@ -4,6 +4,7 @@
 
 #include "client_fixture.h"
 #include "redis_server.h"
+#include "server.h"
 
 #include <memory>
 #include <string>
@@ -104,7 +105,7 @@ protected:
         wait_for_replicas(&client, &master, "1");
     }
 
-    const int port = RedisServer::free_port();
+    const int port = lawnctl::free_port();
     RedisServer master{
         {"--port", std::to_string(port), "--repl-diskless-sync-delay", "0"}};
     RedisServer replica;

@@ -8,6 +8,7 @@
 
 #include "durable/script.h"
 #include "durable/socket.h"
+#include "server.h"
 
 #include <sys/stat.h>
 
@@ -174,7 +175,7 @@ TEST(DurableFailure, AServerThatHangsIsLeft)
 TEST(DurableFailure, AWrongPasswordIsSaid)
 {
     RedisServer server({"--requirepass", "secret"});
-    const int port = RedisServer::free_port();
+    const int port = lawnctl::free_port();
     server.set_options({"--requirepass", "secret", "--port",
                         std::to_string(port), "--bind", "127.0.0.1"});
     server.stop();
@@ -204,7 +205,7 @@ TEST(DurableFailure, AWrongPasswordIsSaid)
 
 TEST(DurableFailure, AUserOfTheServerNeedsTheRights)
 {
-    const int port = RedisServer::free_port();
+    const int port = lawnctl::free_port();
     RedisServer server({"--port", std::to_string(port)});
     server.command({"ACL", "SETUSER", "me", "on", ">secret", "~*", "&*",
                     "+@all", "-fcall"});
@@ -336,7 +337,7 @@ TEST(DurableFailure, ADiskThatFailsIsSaid)
 
 TEST(DurableFailure, AReplicaIsNotUsed)
 {
-    const int port = RedisServer::free_port();
+    const int port = lawnctl::free_port();
     RedisServer master({"--port", std::to_string(port)});
     RedisServer server;
     server.command({"REPLICAOF", "127.0.0.1", std::to_string(port)});
@@ -353,7 +354,7 @@ TEST(DurableFailure, AReplicaIsNotUsed)
 
 TEST(DurableFailure, AMasterThatBecomesAReplicaIsLeft)
 {
-    const int port = RedisServer::free_port();
+    const int port = lawnctl::free_port();
     RedisServer master({"--port", std::to_string(port)});
     RedisServer server;
     Client client(server.url());

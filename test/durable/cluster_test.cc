@@ -7,6 +7,7 @@
 #include "redis_server.h"
 
 #include "durable/cluster.h"
+#include "server.h"
 
 #include <map>
 #include <memory>
@@ -29,12 +30,10 @@ protected:
     void SetUp() override
     {
         for (unsigned i = 0; i < nodes; ++i) {
-            ports.push_back(RedisServer::free_port());
+            ports.push_back(lawnctl::free_port());
             servers.push_back(std::make_unique<RedisServer>(Words{
                 "--port", std::to_string(ports[i]), "--bind", "127.0.0.1",
-                "--cluster-enabled", "yes", "--cluster-node-timeout", "5000",
-                // free_port() + 10000 may be no port
-                "--cluster-port", std::to_string(RedisServer::free_port())}));
+                "--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}));
         }
         for (unsigned i = 0; i < nodes; ++i) {
             servers[i]->command(
@@ -46,15 +45,10 @@ protected:
             ids.push_back(servers[i]->command({"CLUSTER", "MYID"}).string);
         }
         for (unsigned i = 1; i < nodes; ++i) {
-            servers[0]->command({"CLUSTER", "MEET", "127.0.0.1",
-                                 std::to_string(ports[i]), bus_port(i)});
+            servers[0]->command(
+                {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports[i])});
         }
         wait_until_well();
-    }
-
-    std::string bus_port(unsigned i)
-    {
-        return servers[i]->command({"CONFIG", "GET", "cluster-port"})[1].string;
     }
 
     void wait_until_well()

@@ -273,21 +273,4 @@ std::vector<Reply> RedisServer::pipeline(const std::vector<Words> &commands)
     return replies;
 }
 
-int RedisServer::free_port()
-{
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    const bool found =
-        bind(fd, reinterpret_cast<sockaddr *>(&address), size) == 0 &&
-        getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size) == 0;
-    close(fd);
-    if (!found) {
-        throw std::runtime_error("no port");
-    }
-    return ntohs(address.sin_port);
-}
-
 } // namespace lawn_test

@@ -100,9 +100,6 @@ public:
     // Sends all, and then reads all answers.
     std::vector<Reply> pipeline(const std::vector<Words> &commands);
 
-    // A port of 127.0.0.1 that nobody listens on now.
-    static int free_port();
-
 private:
     void end(int signal);
     bool connect();

@@ -5,6 +5,7 @@
 
 #include "client_fixture.h"
 #include "redis_server.h"
+#include "server.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -77,11 +78,11 @@ protected:
                 "127.0.0.1", "--repl-diskless-sync-delay", "0"};
     }
 
-    const int master_port = RedisServer::free_port();
+    const int master_port = lawnctl::free_port();
     RedisServer master{options(master_port)};
-    const int replica_port = RedisServer::free_port();
+    const int replica_port = lawnctl::free_port();
     RedisServer replica{options(replica_port)};
-    const int sentinel_port = RedisServer::free_port();
+    const int sentinel_port = lawnctl::free_port();
 };
 
 TEST_F(DurableSentinel, FollowsAFailover)
