@@ -379,11 +379,12 @@ void Host::plan(Nsec at)
         next == LAWN_TIME_INFINITY ? never : clock_.when(next - offset_, at);
 }
 
-// Now and then, since every timer is looked at: true when it sleeps until its
-// earliest deadline exactly.
+// Now and then, and the more seldom the more timers there are, since every
+// timer is looked at: true when it sleeps until its earliest deadline exactly.
 bool Host::check_sleep()
 {
-    if (shared_.counters.passes % 64 != 0) {
+    const uint64_t gap = std::max<uint64_t>(64, ends_.size() / 16);
+    if (shared_.counters.passes % gap != 0) {
         return false;
     }
     lawn_time_t earliest = LAWN_TIME_INFINITY;
