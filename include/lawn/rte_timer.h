@@ -34,8 +34,6 @@
  *     exist, and any call before rte_timer_subsystem_init().
  *   - rte_timer_next_ticks() may return less than the time left, never more.
  *     rte_timer_manage() inside a function does nothing.
- *   - rte_timer_subsystem_finalize() stops pending timers, so they must still
- *     exist. DPDK leaves them as they are.
  *   - Each process has its own timers. Timers of several processes use
  *     rte_timer_alt_...() of lawn/rte_timer_alt.h. A shared library uses the
  *     timers of the program if the program exports lawn_rte_timers.
@@ -104,7 +102,7 @@ struct lawn_rte_timer {
     uint64_t period; /* 0: single */
     lawn_rte_timer_cb_t f;
     void *arg;
-    uint64_t status; /* the state, and << 2 the timer's lcore */
+    uint64_t status; /* lawn_rte_status() */
 };
 
 /* A thread that makes a timer RUNNING or CONFIG by an atomic exchange has it
@@ -125,6 +123,7 @@ typedef struct lawn_rte_lcore {
     uint32_t lock;
     bool is_managing;
     bool is_touched; /* `running` was reset or stopped by its function */
+    void *memory;    /* of the lawn */
     lawn_t *lawn;    /* NULL: no such lcore */
     lawn_rte_timer_t *running;
     lawn_rte_timer_t *first; /* due, and still to run */
@@ -135,6 +134,7 @@ typedef struct lawn_rte_lcore {
 typedef struct {
     lawn_rte_lcore_t *lcores; /* NULL: not initialised */
     uint32_t count;
+    uint32_t generation; /* how often it was finalised */
 } lawn_rte_timers_t;
 
 /* Weak: all files that include this header share it. */
@@ -181,10 +181,17 @@ static inline void lawn_rte_unlock(lawn_rte_lcore_t *lcore)
     __atomic_store_n(&lcore->lock, 0, __ATOMIC_RELEASE);
 }
 
+/* The state, << 2 the number of the lcore, << 32 the generation. */
 static inline uint64_t lawn_rte_status(uint32_t state,
                                        const lawn_rte_lcore_t *lcore)
 {
-    return state | (uint64_t)(lcore - lawn_rte_timers.lcores) << 2;
+    return state | (uint64_t)(lcore - lawn_rte_timers.lcores) << 2 |
+           (uint64_t)lawn_rte_timers.generation << 32;
+}
+
+static inline lawn_rte_lcore_t *lawn_rte_lcore_of(uint64_t status)
+{
+    return &lawn_rte_timers.lcores[(uint32_t)status >> 2];
 }
 
 static inline bool lawn_rte_change(lawn_rte_timer_t *tim, uint64_t *from,
@@ -203,24 +210,43 @@ static inline void lawn_rte_set_status(lawn_rte_timer_t *tim, uint64_t status)
  * Set-up.
  */
 
-static inline void lawn_rte_timer_drop(lawn_timer_t *timer, lawn_time_t now)
+static inline void *lawn_rte_alloc(void *arg, size_t size)
 {
-    (void)now;
-    ((lawn_rte_timer_t *)timer)->status = LAWN_RTE_TIMER_STOP;
+    return ((lawn_rte_lcore_t *)arg)->memory = malloc(size);
 }
 
+static inline void lawn_rte_release(void *arg, void *ptr)
+{
+    (void)arg;
+    free(ptr);
+}
+
+static inline lawn_status_t lawn_rte_create(lawn_rte_lcore_t *lcore)
+{
+    lawn_params_t params;
+    memset(&params, 0, sizeof params);
+    params.allocator.alloc = lawn_rte_alloc;
+    params.allocator.release = lawn_rte_release;
+    params.allocator.arg = lcore;
+    return lawn_create(&params, &lcore->lawn);
+}
+
+/* Frees the lawns without lawn_destroy(), which looks at the timers that are
+ * still pending. As in DPDK, their memory may be gone. */
 static inline void lawn_rte_timer_subsystem_finalize(void)
 {
     lawn_rte_timers_t *const timers = &lawn_rte_timers;
     uint32_t i;
-    for (i = 0; timers->lcores && i < timers->count; ++i) {
-        if (timers->lcores[i].lawn) {
-            lawn_drain(timers->lcores[i].lawn, lawn_rte_timer_drop);
-            lawn_destroy(timers->lcores[i].lawn);
-        }
+    if (!timers->lcores) {
+        return;
+    }
+    for (i = 0; i < timers->count; ++i) {
+        free(timers->lcores[i].memory);
     }
     free(timers->lcores);
-    memset(timers, 0, sizeof *timers);
+    timers->lcores = NULL;
+    timers->count = 0;
+    ++timers->generation;
 }
 
 /* Returns 0, -ENOMEM, or -EALREADY (no error). Not for two threads at once. */
@@ -241,7 +267,7 @@ static inline int lawn_rte_timer_subsystem_init(void)
     for (i = 0; i < timers->count; ++i) {
         timers->lcores[i].next = LAWN_TIME_INFINITY;
         if (LAWN_RTE_HAS_LCORE(i) &&
-            lawn_create(NULL, &timers->lcores[i].lawn) != LAWN_OK) {
+            lawn_rte_create(&timers->lcores[i]) != LAWN_OK) {
             lawn_rte_timer_subsystem_finalize();
             return -ENOMEM;
         }
@@ -282,7 +308,7 @@ static inline void lawn_rte_timer_expired(lawn_timer_t *timer, lawn_time_t now)
     (void)now;
     if ((status & 3) == LAWN_RTE_TIMER_PENDING &&
         lawn_rte_change(tim, &status, status + 1)) {
-        lawn_rte_append(&lawn_rte_timers.lcores[status >> 2], tim);
+        lawn_rte_append(lawn_rte_lcore_of(status), tim);
     }
 }
 
@@ -352,9 +378,14 @@ static inline int lawn_rte_timer_manage_at(uint64_t now)
     return 0;
 }
 
+/* With no timer, the clock would take longer than all the rest. */
 static inline int lawn_rte_timer_manage(void)
 {
-    return lawn_rte_timer_manage_at(LAWN_RTE_CYCLES());
+    const lawn_rte_lcore_t *const lcore = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);
+    const bool is_empty =
+        lcore &&
+        __atomic_load_n(&lcore->next, __ATOMIC_RELAXED) == LAWN_TIME_INFINITY;
+    return lawn_rte_timer_manage_at(is_empty ? 0 : LAWN_RTE_CYCLES());
 }
 
 /* Returns the ticks from `now` until there may be something to do, or -ENOENT
@@ -407,15 +438,21 @@ static inline bool lawn_rte_timer_take(lawn_rte_timer_t *tim, uint64_t *was_p)
     return true;
 }
 
-/* Takes a timer that was PENDING out of its lawn. */
+/* Takes a timer that was PENDING out of its lawn, which may be gone. */
 static inline void lawn_rte_timer_leave(lawn_rte_timer_t *tim, uint64_t was)
 {
-    if ((was & 3) == LAWN_RTE_TIMER_PENDING) {
-        lawn_rte_lcore_t *const lcore = &lawn_rte_timers.lcores[was >> 2];
-        lawn_rte_lock(lcore);
-        lawn_timer_stop(lcore->lawn, &tim->timer);
-        lawn_rte_unlock(lcore);
+    lawn_rte_lcore_t *lcore;
+    if ((was & 3) != LAWN_RTE_TIMER_PENDING) {
+        return;
     }
+    if (LAWN_UNLIKELY(was >> 32 != lawn_rte_timers.generation)) {
+        memset(&tim->timer, 0, sizeof tim->timer);
+        return;
+    }
+    lcore = lawn_rte_lcore_of(was);
+    lawn_rte_lock(lcore);
+    lawn_timer_stop(lcore->lawn, &tim->timer);
+    lawn_rte_unlock(lcore);
 }
 
 /* rte_timer_reset() with `ticks` counted from `now`; DPDK has no such call. */

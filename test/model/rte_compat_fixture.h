@@ -1,18 +1,28 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // lawn/rte_compat.h by DPDK's names, with lcores of our own: 0 to 2, and each
-// thread is on the one that it says. A timer that notes where it ran, and
-// passes on virtual time.
+// thread is on the one that it says. A clock that counts its reads. A timer
+// that notes where it ran, and passes on virtual time.
 
 #ifndef LAWN_TEST_RTE_COMPAT_FIXTURE_H
 #define LAWN_TEST_RTE_COMPAT_FIXTURE_H
 
+#include <lawn/time.h>
+
 inline thread_local unsigned current_lcore = 0;
+inline thread_local unsigned clock_reads = 0;
+
+inline uint64_t read_clock()
+{
+    ++clock_reads;
+    return lawn_get_time();
+}
 
 #define LAWN_RTE_COMPAT
 #define LAWN_RTE_LCORE_ID() current_lcore
 #define LAWN_RTE_MAX_LCORE 4u
 #define LAWN_RTE_HAS_LCORE(id) ((id) != 3)
+#define LAWN_RTE_CYCLES() read_clock()
 #include <lawn/rte_compat.h>
 
 #include <gtest/gtest.h>

@@ -106,7 +106,7 @@ TEST_F(RteTimer, OneCallAtATime)
 {
     Timer timer;
     reset(timer, 100);
-    const uint32_t status = timer.timer.status;
+    const uint64_t status = timer.timer.status;
     timer.timer.status = LAWN_RTE_TIMER_CONFIG;
     EXPECT_EQ(rte_timer_stop(&timer.timer), -1);
     EXPECT_EQ(reset(timer, 5), -1);

@@ -40,9 +40,49 @@ TEST(RteSubsystem, IsNeededAndIsOne)
             0);
         EXPECT_TRUE(rte_timer_pending(&timer.timer));
         rte_timer_subsystem_finalize();
-        EXPECT_FALSE(rte_timer_pending(&timer.timer));
+        EXPECT_TRUE(rte_timer_pending(&timer.timer));
     }
     EXPECT_EQ(timer.runs(), 0U);
+}
+
+// DPDK's own tests end like that: what is pending has been freed.
+TEST(RteSubsystem, EndsWithoutALookAtTimers)
+{
+    struct rte_timer timer, freed;
+    current_lcore = 0;
+    ASSERT_EQ(rte_timer_subsystem_init(), 0);
+    rte_timer_init(&timer);
+    EXPECT_EQ(rte_timer_reset(&timer, 1, PERIODICAL, 0, Timer::expired, &timer),
+              0);
+    memset(static_cast<void *>(&timer), 0xaa, sizeof timer);
+    memcpy(&freed, &timer, sizeof timer);
+    rte_timer_subsystem_finalize();
+    EXPECT_EQ(memcmp(&timer, &freed, sizeof timer), 0);
+}
+
+TEST(RteSubsystem, TimersOfTheOneBeforeCanBeUsed)
+{
+    Timer one, two;
+    current_lcore = 0;
+    ASSERT_EQ(rte_timer_subsystem_init(), 0);
+    for (Timer *const timer : {&one, &two}) {
+        rte_timer_reset(&timer->timer, 1, SINGLE, 0, Timer::expired, timer);
+    }
+    rte_timer_subsystem_finalize();
+    ASSERT_EQ(rte_timer_subsystem_init(), 0);
+    EXPECT_EQ(lawn_rte_timer_manage_at(start), 0);
+    EXPECT_EQ(rte_timer_stop(&one.timer), 0);
+    EXPECT_FALSE(rte_timer_pending(&one.timer));
+    for (Timer *const timer : {&one, &two}) {
+        EXPECT_EQ(timer->runs(), 0U);
+        EXPECT_EQ(lawn_rte_timer_reset_at(&timer->timer, start, 1, SINGLE, 0,
+                                          Timer::expired, timer),
+                  0);
+    }
+    EXPECT_EQ(lawn_rte_timer_manage_at(start + 1), 0);
+    EXPECT_EQ(one.runs(), 1U);
+    EXPECT_EQ(two.runs(), 1U);
+    rte_timer_subsystem_finalize();
 }
 
 TEST(RteSubsystem, TakesALawnForEachLcore)
@@ -94,6 +134,21 @@ TEST_F(RteTimer, RunsOnTheClock)
               static_cast<int64_t>(lawn_time_from_sec(3e7)));
     rte_timer_stop_sync(&late.timer);
     EXPECT_EQ(rte_timer_next_ticks(), -ENOENT);
+}
+
+TEST_F(RteTimer, PassWithoutTimersReadsNoClock)
+{
+    Timer timer;
+    clock_reads = 0;
+    EXPECT_EQ(rte_timer_manage(), 0);
+    EXPECT_EQ(clock_reads, 0U);
+    rte_timer_reset(&timer.timer, 1, SINGLE, 0, Timer::expired, &timer);
+    while (timer.runs() == 0) {
+        EXPECT_EQ(rte_timer_manage(), 0);
+    }
+    clock_reads = 0;
+    EXPECT_EQ(rte_timer_manage(), 0);
+    EXPECT_EQ(clock_reads, 0U);
 }
 
 TEST_F(RteTimer, StoppedDoesNotRunAndMayBeResetAgain)
