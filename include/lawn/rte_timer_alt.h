@@ -33,6 +33,7 @@
  *   - An lcore has at most LAWN_RTE_ALT_TIMERS pending timers, of all processes
  *     together. One more gives -ENOSPC.
  *   - Ticks that end beyond 2^64 never expire.
+ *   - No rte_timer_alt_dump_stats().
  *
  * A process allocates at its first call for an lcore, and opens files in
  * LAWN_RTE_ALT_DIR(), which is EAL's runtime directory.
