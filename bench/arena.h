@@ -201,17 +201,24 @@ public:
         expired.clear();
     }
 
-    // An advance, and each timer that it fired is started anew, with a TTL that
-    // only the timer and the time decide: in which order they fire is the
-    // contender's affair.
+    // Each timer that the advance before fired is started anew, by
+    // do_start(index, ttl), with a TTL that only the timer and the time decide:
+    // in which order they fire is the contender's affair.
+    template <class Start>
+    void restart_expired(const Ttls &ttls, Start &&do_start)
+    {
+        for (const void *node : expired) {
+            const size_t index = index_of(node);
+            do_start(index, ttls.at(mix(now ^ mix(index))));
+        }
+        forget();
+    }
+
     void advance_and_restart(const Ttls &ttls)
     {
         advance();
-        for (const void *node : expired) {
-            const size_t index = index_of(node);
-            start(index, ttls.at(mix(now ^ mix(index))));
-        }
-        forget();
+        restart_expired(ttls,
+                        [this](size_t index, Time ttl) { start(index, ttl); });
     }
 
     // Lets time pass, real time for those that live in it.

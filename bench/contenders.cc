@@ -13,6 +13,7 @@
 #include "schemes/hierarchical_wheel_nomigration.h"
 #include "schemes/lawn_intrusive.h"
 #include "schemes/lawn_textbook.h"
+#include "schemes/multimap.h"
 #include "schemes/multipass_wheel.h"
 #include "schemes/ordered_list.h"
 #include "schemes/resizing_wheel.h"
@@ -21,67 +22,12 @@
 #include "schemes/unordered_list.h"
 
 #include <algorithm>
-#include <map>
 
 namespace bench
 {
 
 namespace
 {
-
-// std::multimap from deadline to timer: what most programs without a timer
-// library do.
-class Multimap
-{
-public:
-    static constexpr Traits traits{
-        "multimap", "std::multimap", false, false, false, false,
-    };
-
-    struct Node {
-        std::multimap<Time, Node *>::iterator place;
-        bool running = false;
-    };
-
-    explicit Multimap(const Config &)
-    {
-    }
-
-    void start(Node &node, Time now, Time ttl)
-    {
-        stop(node);
-        const Time deadline = ttl > never - now ? never : now + ttl;
-        node.place = timers_.emplace(deadline, &node);
-        node.running = true;
-    }
-
-    bool stop(Node &node)
-    {
-        const bool was_running = node.running;
-        if (was_running) {
-            timers_.erase(node.place);
-        }
-        node.running = false;
-        return was_running;
-    }
-
-    template <class Fired>
-    unsigned advance(Time now, unsigned budget, Fired &&fired)
-    {
-        unsigned count = 0;
-        while (!timers_.empty() && timers_.begin()->first <= now &&
-               (budget == 0 || count < budget)) {
-            Node &node = *timers_.begin()->second;
-            stop(node);
-            ++count;
-            fired(node, now);
-        }
-        return count;
-    }
-
-private:
-    std::multimap<Time, Node *> timers_;
-};
 
 // A binary heap with lazy deletion, what most event loops do: a stop or re-arm
 // leaves the old entry behind. It is thrown away when it comes up, or with all

@@ -1,17 +1,12 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The workloads in which timers expire: in a steady flow, or all after a jump.
-//
-// A steady flow is begun as if it had lasted for ever: the timers that run at
-// time 0 were started in the order of time before it, with polls in between,
-// so that none is younger, older or less worked on than in the long run. TTLs
-// are within half of their mean, either way. The mean goes with the number of
-// timers, such that one expires in each microsecond of virtual time: a wheel
-// turns about one slot for each timer that it fires.
+// The workloads in which timers expire: in a steady flow (see flow.h), or all
+// after a jump.
 
 #include "expiry.h"
 
 #include "arena.h"
+#include "flow.h"
 
 #include <lawn/time.h>
 
@@ -22,56 +17,6 @@ namespace bench
 
 namespace
 {
-
-struct Flow {
-    Time mean_ttl;
-    double starts_per_usec;
-    double stops_per_usec; // of all timers together
-};
-
-Ttls ttls_of(const Flow &flow, size_t distinct)
-{
-    return Ttls(flow.mean_ttl / 2, flow.mean_ttl, distinct);
-}
-
-Time longest_of(const Flow &flow)
-{
-    return flow.mean_ttl / 2 + flow.mean_ttl;
-}
-
-// False when it takes too long.
-bool populate(Arena &arena, const Load &load, const Flow &flow,
-              const Ttls &ttls)
-{
-    const std::vector<uint32_t> &order = shuffled(load.timers, load.seed);
-    const auto begin = Clock::now();
-    const Time zero = arena.now + longest_of(flow);
-    const double stop_rate = flow.stops_per_usec / usec /
-                             static_cast<double>(load.timers); // of one, per ns
-    const double spacing = usec / flow.starts_per_usec;
-    size_t running = 0;
-    size_t turn = 0;
-    for (double age = static_cast<double>(longest_of(flow));
-         age > 0 && running < order.size(); age -= spacing) {
-        arena.now = zero - static_cast<Time>(age);
-        const Time ttl = ttls.at(arena.random());
-        const bool is_stopped =
-            arena.random.share() > std::exp(-stop_rate * age);
-        if (static_cast<double>(ttl) > age && !is_stopped) {
-            arena.start(order[running++], ttl);
-        }
-        arena.advance_and_restart(ttls);
-        if (++turn % 256 == 0 && seconds_since(begin) > patience(load)) {
-            return false;
-        }
-    }
-    arena.now = zero;
-    while (running < order.size()) {
-        arena.start(order[running++], ttls.at(arena.random()));
-    }
-    arena.advance_and_restart(ttls);
-    return true;
-}
 
 // Reading the clock takes as long as an operation does, so the percentile is
 // one of batches of 16: in the slowest hundredth of them, an operation took p99

@@ -136,51 +136,6 @@ bool conform(const std::vector<const Contender *> &contenders,
     return all;
 }
 
-// A file of the name, or nothing for no name.
-class CsvFile
-{
-public:
-    explicit CsvFile(const char *name) : name_(name)
-    {
-        if (name) {
-            file_ = fopen(name, "w");
-            if (!file_) {
-                fail();
-            }
-            write_csv_head(file_);
-        }
-    }
-
-    ~CsvFile()
-    {
-        if (file_) {
-            fclose(file_);
-        }
-    }
-
-    CsvFile(const CsvFile &) = delete;
-    CsvFile &operator=(const CsvFile &) = delete;
-
-    void write(const Table &table)
-    {
-        if (file_) {
-            write_csv(file_, table);
-            if (ferror(file_)) {
-                fail();
-            }
-        }
-    }
-
-private:
-    [[noreturn]] void fail() const
-    {
-        throw std::runtime_error(std::string("cannot write ") + name_);
-    }
-
-    const char *name_;
-    FILE *file_ = nullptr;
-};
-
 int run(const Options &options, const Trace &trace)
 {
     if (options.plot) {

@@ -12,15 +12,15 @@
 #include "arena.h"
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace bench
-{
-
-namespace
 {
 
 #ifdef __GLIBC__
@@ -41,18 +41,31 @@ double heap_in_use()
 
 #endif
 
+double resident()
+{
+    std::ifstream file("/proc/self/statm");
+    double size = 0;
+    double pages = 0;
+    file >> size >> pages;
+    return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+namespace
+{
+
 struct Usage {
     double nodes = 0;
-    double empty = 0;   // the scheme
-    double running = 0; // the scheme with all timers
+    double empty = 0;    // the scheme
+    double running = 0;  // the scheme with all timers
+    double resident = 0; // all of it
 };
 
-// Continuous TTLs. False when it takes too long.
+// False when it takes too long.
 bool start_all(const Contender &contender, const Load &load, void *scheme,
                void *nodes)
 {
     Random random(load.seed);
-    const Ttls ttls(sec, sec, 0);
+    const Ttls ttls(sec, sec, load.ttls);
     const auto begin = Clock::now();
     Time now = sec;
     for (size_t i = 0; i < load.timers; ++i) {
@@ -78,6 +91,7 @@ bool measure_here(const Contender &contender, const Load &load, Usage &usage)
     void *volatile first = malloc(4096);
     free(first);
     malloc_trim(0);
+    const double resident_before = resident();
     const double before = heap_in_use();
     void *const nodes = contender.make_nodes(load.timers);
     const double with_nodes = heap_in_use();
@@ -85,6 +99,7 @@ bool measure_here(const Contender &contender, const Load &load, Usage &usage)
     const double with_scheme = heap_in_use();
     const bool is_running = start_all(contender, load, scheme, nodes);
     const double with_all = heap_in_use();
+    usage.resident = resident() - resident_before;
     contender.destroy(scheme);
     contender.free_nodes(nodes);
     usage.nodes = with_nodes - before;
@@ -132,6 +147,38 @@ Result memory_per_timer(const Contender &contender, const Load &load)
     const double nodes =
         beside + timers * static_cast<double>(contender.node_bytes);
     return (nodes + usage.running) / timers;
+}
+
+// In a process of its own and its first thread, whose malloc gives back all
+// that is free before the measuring.
+Result resident_per_timer(const Contender &contender, const Load &load)
+{
+    int ends[2];
+    if (!can_measure(contender) || resident() == 0 || pipe(ends) != 0) {
+        return Result::unavailable();
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        Usage usage;
+        const bool is_running = measure_here(contender, load, usage);
+        const double bytes = is_running ? usage.resident : NAN;
+        const bool is_written =
+            write(ends[1], &bytes, sizeof(bytes)) == sizeof(bytes);
+        _exit(is_written ? 0 : 1);
+    }
+    close(ends[1]);
+    double bytes = NAN;
+    const bool is_read = read(ends[0], &bytes, sizeof(bytes)) == sizeof(bytes);
+    close(ends[0]);
+    if (child > 0) {
+        waitpid(child, nullptr, 0);
+    }
+    if (!is_read) {
+        return Result::unavailable();
+    }
+    const auto beside =
+        static_cast<double>(contender.node_size - contender.node_bytes);
+    return bytes / static_cast<double>(load.timers) - beside;
 }
 
 Result memory_empty(const Contender &contender, const Load &load)

@@ -4,7 +4,8 @@
 
 #include "options.h"
 
-#include <algorithm>
+#include "arguments.h"
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,61 +17,6 @@ namespace bench
 namespace
 {
 
-constexpr double greatest_number = 1e8;
-
-[[noreturn]] void refuse(const std::string &why)
-{
-    fprintf(stderr, "lawn_bench: %s; see --help\n", why.c_str());
-    exit(bad_usage);
-}
-
-size_t number(const std::string &text, const char *option)
-{
-    char *end = nullptr;
-    const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(value >= 1) ||
-        value > greatest_number || value != std::floor(value)) {
-        refuse(std::string(option) +
-               " takes whole numbers from 1 to 1e8, not '" + text + "'");
-    }
-    return static_cast<size_t>(value);
-}
-
-double seconds(const std::string &text, const char *option)
-{
-    char *end = nullptr;
-    const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(value >= 0.001) || value > 60) {
-        refuse(std::string(option) +
-               " takes a number of seconds from 0.001 to 60, not '" + text +
-               "'");
-    }
-    return value;
-}
-
-std::vector<std::string> split(const std::string &list)
-{
-    std::vector<std::string> parts;
-    size_t from = 0;
-    for (size_t comma = 0; comma != std::string::npos; from = comma + 1) {
-        comma = list.find(',', from);
-        parts.push_back(list.substr(from, comma - from));
-    }
-    return parts;
-}
-
-// Ascending, each once: what is too slow for one is not tried with the next.
-std::vector<size_t> numbers(const std::string &list, const char *option)
-{
-    std::vector<size_t> values;
-    for (const std::string &part : split(list)) {
-        values.push_back(number(part, option));
-    }
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values;
-}
-
 const char *name_of(const Contender &contender)
 {
     return contender.traits.name;
@@ -79,35 +25,6 @@ const char *name_of(const Contender &contender)
 const char *name_of(const Workload &workload)
 {
     return workload.name;
-}
-
-template <class T> std::vector<const T *> pointers(const std::vector<T> &all)
-{
-    std::vector<const T *> list;
-    for (const T &each : all) {
-        list.push_back(&each);
-    }
-    return list;
-}
-
-// Chosen by name, each once; unknown names are refused.
-template <class T>
-std::vector<const T *> choose(const std::vector<T> &all,
-                              const std::string &list, const char *option)
-{
-    std::vector<const T *> chosen;
-    for (const std::string &part : split(list)) {
-        const auto found =
-            std::find_if(all.begin(), all.end(),
-                         [&](const T &each) { return part == name_of(each); });
-        if (found == all.end()) {
-            refuse(std::string(option) + ": there is no '" + part + "'");
-        }
-        if (std::find(chosen.begin(), chosen.end(), &*found) == chosen.end()) {
-            chosen.push_back(&*found);
-        }
-    }
-    return chosen;
 }
 
 void print_contender(const Contender &contender)
@@ -231,11 +148,12 @@ void apply(int choice, Options &options, Given &given)
         given.sizes = numbers(optarg, "--sizes");
         break;
     case chosen_workloads:
-        options.workloads = choose(workloads(), optarg, "--workloads");
+        options.workloads = choose(workloads(), optarg, "--workloads", name_of);
         given.has_workloads = true;
         break;
     case chosen_contenders:
-        options.contenders = choose(contenders(), optarg, "--contenders");
+        options.contenders =
+            choose(contenders(), optarg, "--contenders", name_of);
         break;
     case repetitions:
         given.repetitions =
@@ -268,15 +186,6 @@ void apply(int choice, Options &options, Given &given)
     default:
         break;
     }
-}
-
-std::vector<size_t> decades(size_t from, size_t to)
-{
-    std::vector<size_t> values;
-    for (size_t value = from; value <= to; value *= 10) {
-        values.push_back(value);
-    }
-    return values;
 }
 
 // What goes with what, and the defaults.

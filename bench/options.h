@@ -5,15 +5,13 @@
 #ifndef LAWN_BENCH_OPTIONS_H
 #define LAWN_BENCH_OPTIONS_H
 
+#include "arguments.h"
 #include "workloads.h"
 
 #include <string>
 
 namespace bench
 {
-
-// Exit status for what was asked for in a wrong way.
-constexpr int bad_usage = 2;
 
 struct Options {
     std::vector<size_t> sizes;

@@ -8,6 +8,7 @@
 #include "floor.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ double value_of(const Result &result, Statistic statistic)
         return result.p999;
     case Statistic::most:
         return result.most;
+    case Statistic::deviation:
+        return result.deviation;
+    case Statistic::longest:
+        return result.longest;
+    case Statistic::left_out:
+        return result.left_out;
     default:
         return result.figure;
     }
@@ -61,7 +68,7 @@ void run_cell(const Table &table, const Contender &contender, const Load &load,
         cell.is_unavailable = true;
     }
     const double seconds = seconds_since(begin);
-    cell.is_long = seconds > 5;
+    cell.is_long = seconds > table.long_sec;
     if (cell.is_too_slow || seconds > 1 + 3 * patience(load)) {
         least = load.timers;
     }
@@ -186,6 +193,34 @@ void write_number(FILE *file, double value)
     }
 }
 
+void write_csv(FILE *file, const Table &table)
+{
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        for (size_t column = 0; column < table.columns.size(); ++column) {
+            const Cell &cell = table.cells[row][column];
+            if (cell.results.empty()) {
+                continue;
+            }
+            const Load &load = table.columns[column].load;
+            fprintf(file, "%s,%s,%zu,%zu,%s", table.name.c_str(),
+                    table.rows[row]->traits.name, load.timers, load.ttls,
+                    table.unit.c_str());
+            write_number(file, cell.median(Statistic::figure));
+            write_number(file, cell.least());
+            write_number(file, cell.greatest());
+            write_number(file, cell.median(Statistic::mean));
+            write_number(file, cell.median(Statistic::p99));
+            write_number(file, cell.median(Statistic::p50));
+            write_number(file, cell.median(Statistic::p999));
+            write_number(file, cell.median(Statistic::most));
+            write_number(file, cell.median(Statistic::deviation));
+            write_number(file, cell.median(Statistic::longest));
+            fprintf(file, "\n");
+        }
+    }
+    fflush(file);
+}
+
 } // namespace
 
 double Cell::median(Statistic statistic) const
@@ -283,7 +318,7 @@ void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
     for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
         for (size_t column = 0; column < table.columns.size(); ++column) {
             Load load = table.columns[column].load;
-            load.seed = repetition + 1;
+            load.seed += repetition + 1;
             for (size_t turn = 0; turn < rows; ++turn) {
                 const size_t row = (turn + repetition) % rows;
                 const Contender *const contender = table.rows[row];
@@ -311,36 +346,38 @@ void print(const Table &table)
     }
 }
 
-void write_csv_head(FILE *file)
+CsvFile::CsvFile(const char *name) : name_(name)
 {
-    fprintf(file, "workload,contender,timers,ttls,unit,median,least,greatest,"
-                  "mean,p99,p50,p999,most\n");
+    if (name) {
+        file_ = fopen(name, "w");
+        if (!file_) {
+            fail();
+        }
+        fprintf(file_, "workload,contender,timers,ttls,unit,median,least,"
+                       "greatest,mean,p99,p50,p999,most,deviation,longest\n");
+    }
 }
 
-void write_csv(FILE *file, const Table &table)
+CsvFile::~CsvFile()
 {
-    for (size_t row = 0; row < table.rows.size(); ++row) {
-        for (size_t column = 0; column < table.columns.size(); ++column) {
-            const Cell &cell = table.cells[row][column];
-            if (cell.results.empty()) {
-                continue;
-            }
-            const Load &load = table.columns[column].load;
-            fprintf(file, "%s,%s,%zu,%zu,%s", table.name.c_str(),
-                    table.rows[row]->traits.name, load.timers, load.ttls,
-                    table.unit.c_str());
-            write_number(file, cell.median(Statistic::figure));
-            write_number(file, cell.least());
-            write_number(file, cell.greatest());
-            write_number(file, cell.median(Statistic::mean));
-            write_number(file, cell.median(Statistic::p99));
-            write_number(file, cell.median(Statistic::p50));
-            write_number(file, cell.median(Statistic::p999));
-            write_number(file, cell.median(Statistic::most));
-            fprintf(file, "\n");
+    if (file_) {
+        fclose(file_);
+    }
+}
+
+void CsvFile::write(const Table &table)
+{
+    if (file_) {
+        write_csv(file_, table);
+        if (ferror(file_)) {
+            fail();
         }
     }
-    fflush(file);
+}
+
+void CsvFile::fail() const
+{
+    throw std::runtime_error(std::string("cannot write ") + name_);
 }
 
 } // namespace bench

@@ -16,12 +16,22 @@
 namespace bench
 {
 
-enum class Statistic { figure, mean, p50, p99, p999, most };
+enum class Statistic {
+    figure,
+    mean,
+    p50,
+    p99,
+    p999,
+    most,
+    deviation,
+    longest,
+    left_out
+};
 
 struct Cell {
     std::vector<Result> results; // of the repetitions
     bool is_too_slow = false;
-    bool is_long = false; // took seconds: once is enough
+    bool is_long = false; // took long_sec: once is enough
     bool is_unavailable = false;
 
     // NaN if there is none.
@@ -41,6 +51,7 @@ struct Table {
     std::string what;
     std::string axis; // what the columns' heads count; empty: nothing
     bool needs_virtual_time = false;
+    double long_sec = 5; // what takes as long is done once
     std::function<Result(const Contender &, const Load &)> run;
     std::vector<Column> columns;
     std::vector<const Contender *> rows;
@@ -78,14 +89,32 @@ using Hopeless = std::map<std::pair<const Contender *, size_t>, size_t>;
 // Steps of progress that fill() takes.
 size_t steps(const Table &table, unsigned repetitions);
 
-// Contenders take turns, beginning with another one in each repetition.
+// Contenders take turns, beginning with another one in each repetition. The
+// number of the repetition is added to the seed of the column.
 void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
           Progress &progress);
 
 void print(const Table &table);
 
-void write_csv_head(FILE *file);
-void write_csv(FILE *file, const Table &table);
+// A file of the name for tables, or nothing for no name. Throws
+// std::runtime_error when it cannot be written.
+class CsvFile
+{
+public:
+    explicit CsvFile(const char *name);
+    ~CsvFile();
+
+    CsvFile(const CsvFile &) = delete;
+    CsvFile &operator=(const CsvFile &) = delete;
+
+    void write(const Table &table);
+
+private:
+    [[noreturn]] void fail() const;
+
+    const char *name_;
+    FILE *file_ = nullptr;
+};
 
 } // namespace bench
 

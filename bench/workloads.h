@@ -67,6 +67,10 @@ public:
     double p99 = NAN;
     double p999 = NAN;
     double most = NAN; // timers in one advance
+    // Of single operations, where the figure is their mean.
+    double deviation = NAN; // standard
+    double longest = NAN;
+    double left_out = NAN; // operations, see evaluation/latency.h
     bool is_available = true;
 };
 

@@ -1,0 +1,84 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Command lines; see arguments.h.
+
+#include "arguments.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace bench
+{
+
+namespace
+{
+
+constexpr double greatest_number = 1e8;
+
+} // namespace
+
+[[noreturn]] void refuse(const std::string &why)
+{
+    fprintf(stderr, "%s: %s; see --help\n", program_invocation_short_name,
+            why.c_str());
+    exit(bad_usage);
+}
+
+size_t number(const std::string &text, const char *option)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 1) ||
+        value > greatest_number || value != std::floor(value)) {
+        refuse(std::string(option) +
+               " takes whole numbers from 1 to 1e8, not '" + text + "'");
+    }
+    return static_cast<size_t>(value);
+}
+
+double seconds(const std::string &text, const char *option)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 0.001) || value > 60) {
+        refuse(std::string(option) +
+               " takes a number of seconds from 0.001 to 60, not '" + text +
+               "'");
+    }
+    return value;
+}
+
+std::vector<std::string> split(const std::string &list)
+{
+    std::vector<std::string> parts;
+    size_t from = 0;
+    for (size_t comma = 0; comma != std::string::npos; from = comma + 1) {
+        comma = list.find(',', from);
+        parts.push_back(list.substr(from, comma - from));
+    }
+    return parts;
+}
+
+std::vector<size_t> numbers(const std::string &list, const char *option)
+{
+    std::vector<size_t> values;
+    for (const std::string &part : split(list)) {
+        values.push_back(number(part, option));
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+}
+
+std::vector<size_t> decades(size_t from, size_t to)
+{
+    std::vector<size_t> values;
+    for (size_t value = from; value <= to; value *= 10) {
+        values.push_back(value);
+    }
+    return values;
+}
+
+} // namespace bench

@@ -1,0 +1,385 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawn_evaluate - the experiments of the Lawn paper, repeated;
+// doc/evaluation.md says what came out. Contenders take turns within each
+// repetition, and what is printed of a distribution is the median of the
+// repetitions. Only ratios within one run mean anything.
+
+#include "evaluation/experiments.h"
+#include "evaluation/latency.h"
+
+#include "arguments.h"
+#include "conformance.h"
+#include "machine.h"
+#include "memory.h"
+#include "plot.h"
+#include "schemes/hashed_wheel.h"
+#include "schemes/hierarchical_wheel.h"
+#include "schemes/lawn_textbook.h"
+#include "schemes/multimap.h"
+#include "schemes/multipass_wheel.h"
+#include "schemes/resizing_wheel.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+
+#include <getopt.h>
+
+namespace
+{
+
+using namespace bench;
+
+struct Experiment {
+    const char *name;
+    const char *what;
+    size_t ttls; // distinct; 0: continuous
+    // NULL for those that are no table over sizes.
+    Result (*run)(const Contender &contender, const Load &load);
+    bool is_of_memory;
+};
+
+Result live_singly(const Contender &contender, const Load &load)
+{
+    return live(contender, load, false);
+}
+
+Result live_in_bursts(const Contender &contender, const Load &load)
+{
+    return live(contender, load, true);
+}
+
+const std::vector<Experiment> experiments = {
+    {"insertion", "start of an idle timer, 10 TTLs", 10, start_each, false},
+    {"deletion", "stop of a running timer, 10 TTLs", 10, stop_each, false},
+    {"tick", "a tick each us, one expiry in it, 10 TTLs", 10, tick_each, false},
+    {"fixed", "stops, starts and ticks, one TTL", 1, live_singly, false},
+    {"ten", "stops, starts and ticks, 10 TTLs", 10, live_singly, false},
+    {"burst", "64 stops and starts at once, a tick, 10 TTLs", 10,
+     live_in_bursts, false},
+    {"uniform", "stops, starts and ticks, uniform TTLs", 0, live_singly, false},
+    {"allocated", "heap and nodes, 10 TTLs; per timer", 10, memory_per_timer,
+     true},
+    {"resident", "touched pages, 10 TTLs; per timer", 10, resident_per_timer,
+     true},
+    {"allocated-uniform", "heap and nodes, uniform TTLs; per timer", 0,
+     memory_per_timer, true},
+    {"resident-uniform", "touched pages, uniform TTLs; per timer", 0,
+     resident_per_timer, true},
+    {"concurrency", "threads start and stop, an owner ticks", 0, nullptr,
+     false},
+    {"stability", "how operations and memory change over time, 10 TTLs", 0,
+     nullptr, false},
+};
+
+const std::vector<Contender> &all_contenders()
+{
+    static const std::vector<Contender> all = [] {
+        std::vector<Contender> list = {lawn(),
+                                       lawn_queue(),
+                                       lawn_shared(),
+                                       contender_of<LawnTextbook>(),
+                                       contender_of<HashedWheel>(),
+                                       contender_of<ResizingWheel>(),
+                                       contender_of<MultipassWheel>(),
+                                       contender_of<HierarchicalWheel>(),
+                                       contender_of<Multimap>()};
+        const Family families[] = {
+            Family::lawn,  Family::lawn,  Family::lawn,
+            Family::fifos, Family::wheel, Family::wheel,
+            Family::wheel, Family::wheel, Family::sorted,
+        };
+        for (size_t i = 0; i < list.size(); ++i) {
+            list[i].family = families[i];
+        }
+        return list;
+    }();
+    return all;
+}
+
+const char *name_of(const Contender &contender)
+{
+    return contender.traits.name;
+}
+
+const char *name_of(const Experiment &experiment)
+{
+    return experiment.name;
+}
+
+struct Options {
+    std::vector<const Experiment *> experiments;
+    std::vector<const Contender *> contenders = pointers(all_contenders());
+    std::vector<size_t> sizes = decades(100, 10'000'000);
+    unsigned repetitions = 5;
+    double limit_sec = 0.1;
+    uint64_t seed = 0;
+    LongRun long_run = {100'000, 20, 0.25, 0};
+    const char *csv = nullptr;
+    const char *plot = nullptr;
+};
+
+void print_help()
+{
+    printf(
+        "usage: lawn_evaluate [OPTION]... [EXPERIMENT]...\n\n"
+        "Repeats the experiments of the Lawn paper; all of them, if none is "
+        "named.\nEach operation is measured by itself. Everything that takes "
+        "part is first\nchecked to be a timer scheme.\n\n"
+        "  --contenders C,...  all\n"
+        "  --sizes N,...       running timers, up to 1e8 (1e2,1e3,...,1e7)\n"
+        "  --repetitions N     5\n"
+        "  --seconds S         of operations, for each figure (0.1)\n"
+        "  --seed N            of the random numbers (0)\n"
+        "  --full              the long run takes ten minutes of each "
+        "contender,\n"
+        "                      instead of five seconds\n"
+        "  --quick             small and once, in less than a minute\n"
+        "  --csv FILE          the tables\n"
+        "  --plot DIR          a plot of each table, as SVG and PNG, by "
+        "gnuplot\n"
+        "  --help\n\n"
+        "experiments:\n");
+    for (const Experiment &experiment : experiments) {
+        printf("  %-20s %s\n", experiment.name, experiment.what);
+    }
+    printf("\ncontenders:\n");
+    for (const Contender &contender : all_contenders()) {
+        printf("  %-20s %s\n", contender.traits.name, contender.traits.source);
+    }
+    printf("\nExit status: 0; 1 when a contender is broken or a file cannot be "
+           "written;\n2 for a wrong option.\n");
+}
+
+enum Option {
+    chosen_contenders,
+    sizes,
+    repetitions,
+    limit,
+    seed,
+    csv,
+    plots,
+    full, // takes no argument, as all that follow
+    quick,
+    help,
+    option_count
+};
+
+constexpr const char *option_names[] = {
+    "contenders", "sizes", "repetitions", "seconds", "seed",
+    "csv",        "plot",  "full",        "quick",   "help"};
+
+uint64_t any_number(const char *text)
+{
+    char *end = nullptr;
+    const uint64_t value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0') {
+        refuse(std::string("--seed takes a whole number, not '") + text + "'");
+    }
+    return value;
+}
+
+// What the other options start from.
+void start_from(int choice, Options &options)
+{
+    if (choice == quick) {
+        options.sizes = {100, 1000};
+        options.repetitions = 1;
+        options.limit_sec = 0.005;
+        options.long_run = {1000, 4, 0.005, 0};
+    } else if (choice == full) {
+        options.long_run = {100'000, 60, 10, 0};
+    }
+}
+
+void apply(int choice, const char *argument, Options &options)
+{
+    switch (choice) {
+    case chosen_contenders:
+        options.contenders =
+            choose(all_contenders(), argument, "--contenders", name_of);
+        break;
+    case sizes:
+        options.sizes = numbers(argument, "--sizes");
+        break;
+    case repetitions:
+        options.repetitions =
+            static_cast<unsigned>(number(argument, "--repetitions"));
+        break;
+    case limit:
+        options.limit_sec = seconds(argument, "--seconds");
+        break;
+    case seed:
+        options.seed = any_number(argument);
+        break;
+    case csv:
+        options.csv = argument;
+        break;
+    case plots:
+        options.plot = argument;
+        break;
+    case help:
+        print_help();
+        exit(0);
+    default:
+        break;
+    }
+}
+
+Options parse(int argc, char **argv)
+{
+    option names[option_count + 1] = {};
+    for (int i = 0; i < option_count; ++i) {
+        names[i] = {option_names[i], i < full ? required_argument : no_argument,
+                    nullptr, i};
+    }
+    Options options;
+    std::vector<std::pair<int, const char *>> given;
+    opterr = 0;
+    for (;;) {
+        const int at = optind;
+        const int choice = getopt_long(argc, argv, ":", names, nullptr);
+        if (choice == -1) {
+            break;
+        }
+        if (choice == ':') {
+            refuse(std::string(argv[at]) + " needs an argument");
+        }
+        if (choice == '?') {
+            refuse("unknown option " + std::string(argv[at]));
+        }
+        given.emplace_back(choice, optarg);
+    }
+    for (const auto &[choice, argument] : given) {
+        start_from(choice, options);
+    }
+    for (const auto &[choice, argument] : given) {
+        apply(choice, argument, options);
+    }
+    for (; optind < argc; ++optind) {
+        options.experiments.push_back(
+            choose(experiments, argv[optind], "experiments", name_of).front());
+    }
+    if (options.experiments.empty()) {
+        options.experiments = pointers(experiments);
+    }
+    options.long_run.seed = options.seed;
+    return options;
+}
+
+Table table_of(const Experiment &experiment, const Options &options)
+{
+    Table table;
+    table.name = experiment.name;
+    table.unit = experiment.is_of_memory ? "bytes" : "ns";
+    table.what = experiment.what;
+    table.axis = "timers";
+    table.long_sec = 60;
+    table.run = experiment.run;
+    table.rows = options.contenders;
+    for (const size_t size : options.sizes) {
+        char head[32];
+        snprintf(head, sizeof(head), "%zu", size);
+        table.columns.push_back(
+            {head, {size, experiment.ttls, options.seed, options.limit_sec}});
+    }
+    return table;
+}
+
+// More than eight curves cannot be told apart; that of shared timers, whose
+// place is the plot of threads, is left out.
+Table for_plot(Table table)
+{
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+        if (strcmp(name_of(*table.rows[row]), "lawn-shared") == 0) {
+            const auto at = static_cast<std::ptrdiff_t>(row);
+            table.rows.erase(table.rows.begin() + at);
+            table.cells.erase(table.cells.begin() + at);
+            break;
+        }
+    }
+    return table;
+}
+
+// Whoever is no timer scheme is told of.
+bool conform(const std::vector<const Contender *> &contenders)
+{
+    bool all = true;
+    for (const Contender *contender : contenders) {
+        const std::string wrong = nonconformance(*contender);
+        if (!wrong.empty()) {
+            fprintf(stderr, "lawn_evaluate: %s is broken: %s\n",
+                    name_of(*contender), wrong.c_str());
+            all = false;
+        }
+    }
+    return all;
+}
+
+bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
+{
+    Table table = table_of(experiment, options);
+    if (strcmp(experiment.name, "concurrency") == 0) {
+        return run_concurrently(options.repetitions, options.limit_sec,
+                                options.seed);
+    }
+    if (experiment.run) {
+        Progress progress(steps(table, options.repetitions));
+        Hopeless hopeless;
+        fill(table, options.repetitions, hopeless, progress);
+        progress.hide();
+        if (experiment.is_of_memory) {
+            print(table);
+        } else {
+            print_distributions(table);
+        }
+    } else {
+        table = run_for_long(options.long_run, options.contenders);
+    }
+    csv.write(table);
+    if (options.plot) {
+        plot(for_plot(table), options.plot);
+    }
+    return true;
+}
+
+int run(const Options &options)
+{
+    if (options.plot) {
+        prepare_plots(options.plot);
+    }
+    CsvFile csv(options.csv);
+    if (!conform(options.contenders)) {
+        return 1;
+    }
+    const double ns = 1e9 / lawn_time_sec_value();
+    printf("%s\nmedians of repetitions: %u, seeds from %llu; each operation by "
+           "itself, less the %.1f ns of\nreading the counter, of which two "
+           "in a row differ by %.1f ns or more; left out: operations during "
+           "which\nanother "
+           "thread ran\n",
+           machine().c_str(), options.repetitions,
+           static_cast<unsigned long long>(options.seed + 1),
+           resolution().overhead * ns, resolution().step * ns);
+    bool is_good = true;
+    for (const Experiment *experiment : options.experiments) {
+        is_good = run(*experiment, options, csv) && is_good;
+    }
+    return is_good ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const Options options = parse(argc, argv);
+    try {
+        return run(options);
+    } catch (const std::exception &error) {
+        fprintf(stderr, "lawn_evaluate: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,145 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The experiments on virtual time; see experiments.h.
+
+#include "evaluation/experiments.h"
+#include "evaluation/lives.h"
+
+namespace bench
+{
+
+namespace
+{
+
+// In between a long time passes, so that nothing that a contender puts off is
+// left for the next round.
+Result start_and_stop(const Contender &contender, const Load &load,
+                      bool measures_start)
+{
+    const Time base = sec + usec * load.timers;
+    Ttls ttls(base, base, load.ttls);
+    Arena arena(contender, load, load.timers, 2 * base);
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
+    const std::vector<uint32_t> &order = shuffled(load.timers, load.seed + 1);
+    Stopwatch watch(load.limit_sec, true);
+    Latency starting;
+    Latency stopping;
+    const auto begin = Clock::now();
+    do {
+        if (!arena.for_all(100, [&](size_t index) {
+                const Time ttl = ttls.at(arena.random());
+                watch.time(starting, [&] { arena.start(index, ttl); });
+            })) {
+            return {};
+        }
+        size_t done = 0;
+        const auto full = Clock::now();
+        for (const uint32_t index : order) {
+            bool was_running = false;
+            watch.time(stopping, [&] { was_running = arena.stop(index); });
+            if (!was_running) {
+                arena.broken("a timer was not running");
+            }
+            if (++done % 256 == 0 && seconds_since(full) > patience(load)) {
+                return {};
+            }
+        }
+        arena.now += 4 * base;
+        if (arena.advance() != 0) {
+            arena.broken("a stopped timer has expired");
+        }
+    } while (!watch.is_over() && seconds_since(begin) < 4 * load.limit_sec);
+    return (measures_start ? starting : stopping).result();
+}
+
+} // namespace
+
+Result start_each(const Contender &contender, const Load &load)
+{
+    return start_and_stop(contender, load, true);
+}
+
+Result stop_each(const Contender &contender, const Load &load)
+{
+    return start_and_stop(contender, load, false);
+}
+
+Result tick_each(const Contender &contender, const Load &load)
+{
+    const Flow flow = {load.timers * usec, 1, 0};
+    Ttls ttls = ttls_of(flow, load.ttls);
+    Arena arena(contender, load, load.timers, longest_of(flow));
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
+    if (!populate(arena, load, flow, ttls)) {
+        return {};
+    }
+    Stopwatch watch(load.limit_sec, true);
+    Latency ticks;
+    size_t fired = 0;
+    while (!watch.is_over() || ticks.count() < 1000) {
+        arena.now += usec;
+        watch.time(ticks, [&] { fired += arena.advance(); });
+        arena.restart_expired(
+            ttls, [&](size_t index, Time ttl) { arena.start(index, ttl); });
+    }
+    if (fired == 0) {
+        arena.broken("no timer has expired");
+    }
+    return ticks.result();
+}
+
+Lives::Lives(const Contender &contender, const Load &load, unsigned burst)
+    : flow_{load.timers * 7 * usec / 10, 2, 1},
+      ttls_(ttls_of(flow_, load.ttls)),
+      arena_(contender, load, load.timers, longest_of(flow_)), load_(load),
+      burst_(burst)
+{
+}
+
+bool Lives::can_declare()
+{
+    return arena_.declare(ttls_);
+}
+
+bool Lives::begin()
+{
+    return populate(arena_, load_, flow_, ttls_);
+}
+
+void Lives::run(Stopwatch &watch, Latency &latency)
+{
+    const auto start = [&](size_t index, Time ttl) {
+        watch.time(latency, [&] { arena_.start(index, ttl); });
+    };
+    while (!watch.is_over()) {
+        for (unsigned i = 0; i < burst_; ++i) {
+            const size_t index = arena_.random.below(load_.timers);
+            watch.time(latency, [&] { arena_.stop(index); });
+            start(index, ttls_.at(arena_.random()));
+        }
+        arena_.now += burst_ * usec;
+        watch.time(latency, [&] { arena_.advance(); });
+        arena_.restart_expired(ttls_, start);
+    }
+}
+
+Result live(const Contender &contender, const Load &load, bool burst)
+{
+    Lives lives(contender, load, burst ? 64 : 1);
+    if (!lives.can_declare()) {
+        return Result::unavailable();
+    }
+    if (!lives.begin()) {
+        return {};
+    }
+    Stopwatch watch(load.limit_sec, true);
+    Latency latency;
+    lives.run(watch, latency);
+    return latency.result();
+}
+
+} // namespace bench
