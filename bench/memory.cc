@@ -157,6 +157,7 @@ Result resident_per_timer(const Contender &contender, const Load &load)
     if (!can_measure(contender) || resident() == 0 || pipe(ends) != 0) {
         return Result::unavailable();
     }
+    malloc_trim(0); // what the child would copy the tables of
     const pid_t child = fork();
     if (child == 0) {
         Usage usage;

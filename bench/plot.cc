@@ -3,7 +3,8 @@
 // Plots; see plot.h. gnuplot is given its script, data included, on its
 // standard input. Both axes are logarithmic: the figures span four decades. A
 // curve has its name where it ends. Curves differ by colour, dashes and marks,
-// so that they can be told apart in grey print, too.
+// so that they can be told apart in grey print, too. A bar goes from the least
+// repetition to the greatest.
 
 #include "plot.h"
 
@@ -304,6 +305,9 @@ void write_frame(FILE *script, const Table &table, Statistic statistic,
     write_text(script, 15, 46, 12,
                machine() + "; median of " + std::to_string(repetitions) +
                    (repetitions == 1 ? " repetition" : " repetitions") +
+                   (statistic == Statistic::figure && repetitions > 1
+                        ? ", bars from the least to the greatest"
+                        : "") +
                    "; less is better");
     for (size_t i = 0; i < caption.size(); ++i) {
         const auto from_below = static_cast<double>(caption.size() - i);
@@ -357,13 +361,17 @@ void write_script(FILE *script, const Table &table, Statistic statistic,
         for (size_t column = 0; column < table.columns.size(); ++column) {
             const double value = curves[i].values[column];
             if (!std::isnan(value)) {
-                fprintf(script, "%s %.6g\n", table.columns[column].head.c_str(),
-                        value);
+                const Cell &cell = (*curves[i].cells)[column];
+                fprintf(script, "%s %.6g %.6g %.6g\n",
+                        table.columns[column].head.c_str(), value, cell.least(),
+                        cell.greatest());
             }
         }
         fprintf(script, "EOD\n");
         plot += (plot.empty() ? "plot " : ", \\\n ") + block +
-                " with linespoints " + styles[i];
+                (statistic == Statistic::figure ? " with yerrorlines "
+                                                : " with linespoints ") +
+                styles[i];
     }
     const char *const terminals[][2] = {
         {"png", "pngcairo size 1440,960 font 'Sans,13' fontscale 1.125 "

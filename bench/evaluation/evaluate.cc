@@ -40,6 +40,7 @@ struct Experiment {
     // NULL for those that are no table over sizes.
     Result (*run)(const Contender &contender, const Load &load);
     bool is_of_memory;
+    size_t most; // timers, by default
 };
 
 Result live_singly(const Contender &contender, const Load &load)
@@ -53,26 +54,32 @@ Result live_in_bursts(const Contender &contender, const Load &load)
 }
 
 const std::vector<Experiment> experiments = {
-    {"insertion", "start of an idle timer, 10 TTLs", 10, start_each, false},
-    {"deletion", "stop of a running timer, 10 TTLs", 10, stop_each, false},
-    {"tick", "a tick each us, one expiry in it, 10 TTLs", 10, tick_each, false},
-    {"fixed", "stops, starts and ticks, one TTL", 1, live_singly, false},
-    {"ten", "stops, starts and ticks, 10 TTLs", 10, live_singly, false},
+    {"insertion", "start of an idle timer, 10 TTLs", 10, start_each, false,
+     10'000'000},
+    {"deletion", "stop of a running timer, 10 TTLs", 10, stop_each, false,
+     10'000'000},
+    {"tick", "a tick each us, one expiry in it, 10 TTLs", 10, tick_each, false,
+     1'000'000},
+    {"fixed", "stops, starts and ticks, one TTL", 1, live_singly, false,
+     1'000'000},
+    {"ten", "stops, starts and ticks, 10 TTLs", 10, live_singly, false,
+     1'000'000},
     {"burst", "64 stops and starts at once, a tick, 10 TTLs", 10,
-     live_in_bursts, false},
-    {"uniform", "stops, starts and ticks, uniform TTLs", 0, live_singly, false},
+     live_in_bursts, false, 1'000'000},
+    {"uniform", "stops, starts and ticks, uniform TTLs", 0, live_singly, false,
+     1'000'000},
     {"allocated", "heap and nodes, 10 TTLs; per timer", 10, memory_per_timer,
-     true},
+     true, 10'000'000},
     {"resident", "touched pages, 10 TTLs; per timer", 10, resident_per_timer,
-     true},
+     true, 10'000'000},
     {"allocated-uniform", "heap and nodes, uniform TTLs; per timer", 0,
-     memory_per_timer, true},
+     memory_per_timer, true, 10'000'000},
     {"resident-uniform", "touched pages, uniform TTLs; per timer", 0,
-     resident_per_timer, true},
-    {"concurrency", "threads start and stop, an owner ticks", 0, nullptr,
-     false},
+     resident_per_timer, true, 10'000'000},
+    {"concurrency", "threads start and stop, an owner ticks", 0, nullptr, false,
+     1'000'000},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
-     nullptr, false},
+     nullptr, false, 1'000'000},
 };
 
 const std::vector<Contender> &all_contenders()
@@ -113,7 +120,7 @@ const char *name_of(const Experiment &experiment)
 struct Options {
     std::vector<const Experiment *> experiments;
     std::vector<const Contender *> contenders = pointers(all_contenders());
-    std::vector<size_t> sizes = decades(100, 10'000'000);
+    std::vector<size_t> sizes; // empty: up to most of the experiment
     unsigned repetitions = 5;
     double limit_sec = 0.1;
     uint64_t seed = 0;
@@ -130,7 +137,8 @@ void print_help()
         "named.\nEach operation is measured by itself. Everything that takes "
         "part is first\nchecked to be a timer scheme.\n\n"
         "  --contenders C,...  all\n"
-        "  --sizes N,...       running timers, up to 1e8 (1e2,1e3,...,1e7)\n"
+        "  --sizes N,...       running timers, up to 1e8 (1e2,1e3,...,1e6; "
+        "of\n                      insertion, deletion and memory up to 1e7)\n"
         "  --repetitions N     5\n"
         "  --seconds S         of operations, for each figure (0.1)\n"
         "  --seed N            of the random numbers (0)\n"
@@ -280,7 +288,9 @@ Table table_of(const Experiment &experiment, const Options &options)
     table.long_sec = 60;
     table.run = experiment.run;
     table.rows = options.contenders;
-    for (const size_t size : options.sizes) {
+    for (const size_t size : options.sizes.empty()
+                                 ? decades(100, experiment.most)
+                                 : options.sizes) {
         char head[32];
         snprintf(head, sizeof(head), "%zu", size);
         table.columns.push_back(
