@@ -78,6 +78,8 @@ const std::vector<Experiment> experiments = {
      resident_per_timer, true, 10'000'000},
     {"concurrency", "threads start and stop, an owner ticks", 0, nullptr, false,
      1'000'000},
+    {"search", "what is due at the heads of 16 to 4096 queues", 0, nullptr,
+     false, 0},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
      nullptr, false, 1'000'000},
 };
@@ -332,6 +334,10 @@ bool conform(const std::vector<const Contender *> &contenders)
 bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
 {
     Table table = table_of(experiment, options);
+    if (strcmp(experiment.name, "search") == 0) {
+        return search_heads(options.repetitions, options.limit_sec,
+                            options.seed);
+    }
     if (strcmp(experiment.name, "concurrency") == 0) {
         return run_concurrently(options.repetitions, options.limit_sec,
                                 options.seed);

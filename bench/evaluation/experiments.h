@@ -48,6 +48,11 @@ Table run_for_long(const LongRun &run,
 // timers is broken.
 bool run_concurrently(unsigned repetitions, double limit_sec, uint64_t seed);
 
+// How long it takes to find what is due at the heads of so many queues, by
+// looking at all of them and by this library's alarms. False if a way is
+// broken.
+bool search_heads(unsigned repetitions, double limit_sec, uint64_t seed);
+
 // For each column of a table of latencies, the contenders with their
 // distributions.
 void print_distributions(const Table &table);

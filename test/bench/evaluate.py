@@ -79,6 +79,10 @@ def check_tables(output):
             rows = rows_after(output, f"concurrency: {what}, {clients} thread")
             for sharing in SHARINGS:
                 check_distribution(rows, sharing)
+    rows = rows_after(output, "search: ")
+    for way in ("lawn-queue", "scalar"):
+        row = next((row for row in rows if row.startswith(way + " ")), "")
+        expect(len(row.split()) == 1 + 2 * 5, f"no row of {way} in search")
     for contender in CONTENDERS:
         check_distribution(rows_after(output, "stability: all operations"),
                            contender)
