@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <getopt.h>
+
 namespace bench
 {
 
@@ -24,6 +26,35 @@ constexpr double greatest_number = 1e8;
     fprintf(stderr, "%s: %s; see --help\n", program_invocation_short_name,
             why.c_str());
     exit(bad_usage);
+}
+
+std::vector<GivenOption> given_options(int argc, char **argv,
+                                       const std::vector<const char *> &names,
+                                       size_t with_argument)
+{
+    std::vector<option> known;
+    for (size_t i = 0; i < names.size(); ++i) {
+        known.push_back({names[i],
+                         i < with_argument ? required_argument : no_argument,
+                         nullptr, static_cast<int>(i)});
+    }
+    known.push_back({});
+    std::vector<GivenOption> given;
+    opterr = 0;
+    for (;;) {
+        const int at = optind;
+        const int which = getopt_long(argc, argv, ":", known.data(), nullptr);
+        if (which == -1) {
+            return given;
+        }
+        if (which == ':') {
+            refuse(std::string(argv[at]) + " needs an argument");
+        }
+        if (which == '?') {
+            refuse("unknown option " + std::string(argv[at]));
+        }
+        given.push_back({which, optarg});
+    }
 }
 
 size_t number(const std::string &text, const char *option)

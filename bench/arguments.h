@@ -19,6 +19,18 @@ constexpr int bad_usage = 2;
 
 [[noreturn]] void refuse(const std::string &why);
 
+// An option of a command line, and its argument, if it takes one.
+struct GivenOption {
+    int which; // index of its name
+    const char *argument;
+};
+
+// All options, in their order. Of `names`, the first `with_argument` take one.
+// Other arguments begin at `optind` then.
+std::vector<GivenOption> given_options(int argc, char **argv,
+                                       const std::vector<const char *> &names,
+                                       size_t with_argument);
+
 size_t number(const std::string &text, const char *option);
 double seconds(const std::string &text, const char *option);
 

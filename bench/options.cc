@@ -121,7 +121,7 @@ struct Given {
     bool quick = false;
 };
 
-constexpr const char *option_names[] = {
+const std::vector<const char *> option_names = {
     "sizes", "workloads", "contenders", "repetitions", "seconds", "ttls",
     "csv",   "plot",      "replay",     "grid",        "quick",   "help"};
 
@@ -137,42 +137,42 @@ enum Option {
     replay,
     grid, // takes no argument, as all that follow
     quick,
-    help,
-    option_count
+    help
 };
 
-void apply(int choice, Options &options, Given &given)
+void apply(int choice, const char *argument, Options &options, Given &given)
 {
     switch (choice) {
     case sizes:
-        given.sizes = numbers(optarg, "--sizes");
+        given.sizes = numbers(argument, "--sizes");
         break;
     case chosen_workloads:
-        options.workloads = choose(workloads(), optarg, "--workloads", name_of);
+        options.workloads =
+            choose(workloads(), argument, "--workloads", name_of);
         given.has_workloads = true;
         break;
     case chosen_contenders:
         options.contenders =
-            choose(contenders(), optarg, "--contenders", name_of);
+            choose(contenders(), argument, "--contenders", name_of);
         break;
     case repetitions:
         given.repetitions =
-            static_cast<unsigned>(number(optarg, "--repetitions"));
+            static_cast<unsigned>(number(argument, "--repetitions"));
         break;
     case limit:
-        given.limit_sec = seconds(optarg, "--seconds");
+        given.limit_sec = seconds(argument, "--seconds");
         break;
     case ttls:
-        given.ttls = numbers(optarg, "--ttls");
+        given.ttls = numbers(argument, "--ttls");
         break;
     case csv:
-        options.csv = optarg;
+        options.csv = argument;
         break;
     case plot:
-        options.plot = optarg;
+        options.plot = argument;
         break;
     case replay:
-        options.replay = optarg;
+        options.replay = argument;
         break;
     case grid:
         given.grid = true;
@@ -245,28 +245,11 @@ void complete(Options &options, const Given &given)
 
 Options parse_options(int argc, char **argv)
 {
-    option names[option_count + 1] = {};
-    for (int i = 0; i < option_count; ++i) {
-        names[i].name = option_names[i];
-        names[i].has_arg = i < grid ? required_argument : no_argument;
-        names[i].val = i;
-    }
     Options options;
     Given given;
-    opterr = 0;
-    for (;;) {
-        const int at = optind;
-        const int choice = getopt_long(argc, argv, "+:", names, nullptr);
-        if (choice == -1) {
-            break;
-        }
-        if (choice == ':') {
-            refuse(std::string(argv[at]) + " needs an argument");
-        }
-        if (choice == '?') {
-            refuse("unknown option " + std::string(argv[at]));
-        }
-        apply(choice, options, given);
+    for (const auto &[which, argument] :
+         given_options(argc, argv, option_names, grid)) {
+        apply(which, argument, options, given);
     }
     if (optind != argc) {
         refuse("unexpected argument '" + std::string(argv[optind]) + "'");

@@ -174,11 +174,10 @@ enum Option {
     plots,
     full, // takes no argument, as all that follow
     quick,
-    help,
-    option_count
+    help
 };
 
-constexpr const char *option_names[] = {
+const std::vector<const char *> option_names = {
     "contenders", "sizes", "repetitions", "seconds", "seed",
     "csv",        "plot",  "full",        "quick",   "help"};
 
@@ -241,28 +240,9 @@ void apply(int choice, const char *argument, Options &options)
 
 Options parse(int argc, char **argv)
 {
-    option names[option_count + 1] = {};
-    for (int i = 0; i < option_count; ++i) {
-        names[i] = {option_names[i], i < full ? required_argument : no_argument,
-                    nullptr, i};
-    }
     Options options;
-    std::vector<std::pair<int, const char *>> given;
-    opterr = 0;
-    for (;;) {
-        const int at = optind;
-        const int choice = getopt_long(argc, argv, ":", names, nullptr);
-        if (choice == -1) {
-            break;
-        }
-        if (choice == ':') {
-            refuse(std::string(argv[at]) + " needs an argument");
-        }
-        if (choice == '?') {
-            refuse("unknown option " + std::string(argv[at]));
-        }
-        given.emplace_back(choice, optarg);
-    }
+    const std::vector<GivenOption> given =
+        given_options(argc, argv, option_names, full);
     for (const auto &[choice, argument] : given) {
         start_from(choice, options);
     }
