@@ -85,11 +85,11 @@ TEST(LawnctlVerify, LosesInAFailoverOnlyWhatItMay)
     EXPECT_GT(run.figure("forgotten"), 0u) << run.out();
 }
 
+// A sanitizer wants to be the first library, and so does the one that sets
+// clocks.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(LawnctlVerify, IsNeverEarlyWhenTheClocksOfPumpsAreSet)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a sanitizer wants to be the first library";
-#endif
     glob_t found;
     const int missing =
         glob("/usr/lib*/*/faketime/libfaketimeMT.so.1", 0, nullptr, &found);
@@ -101,5 +101,6 @@ TEST(LawnctlVerify, IsNeverEarlyWhenTheClocksOfPumpsAreSet)
     run.expect_good();
     EXPECT_GT(run.figure("faults_step"), 0u) << run.out();
 }
+#endif
 
 } // namespace
