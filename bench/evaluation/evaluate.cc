@@ -41,6 +41,10 @@ struct Experiment {
     Result (*run)(const Contender &contender, const Load &load);
     bool is_of_memory;
     size_t most; // timers, by default
+    // Of those that have contenders of their own: prints, and returns false if
+    // one is broken.
+    bool (*run_alone)(unsigned repetitions, double limit_sec,
+                      uint64_t seed) = nullptr;
 };
 
 Result live_singly(const Contender &contender, const Load &load)
@@ -77,9 +81,9 @@ const std::vector<Experiment> experiments = {
     {"resident-uniform", "touched pages, uniform TTLs; per timer", 0,
      resident_per_timer, true, 10'000'000},
     {"concurrency", "threads start and stop, an owner ticks", 0, nullptr, false,
-     1'000'000},
+     1'000'000, run_concurrently},
     {"search", "what is due at the heads of 16 to 4096 queues", 0, nullptr,
-     false, 0},
+     false, 0, search_heads},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
      nullptr, false, 1'000'000},
 };
@@ -313,15 +317,11 @@ bool conform(const std::vector<const Contender *> &contenders)
 
 bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
 {
+    if (experiment.run_alone) {
+        return experiment.run_alone(options.repetitions, options.limit_sec,
+                                    options.seed);
+    }
     Table table = table_of(experiment, options);
-    if (strcmp(experiment.name, "search") == 0) {
-        return search_heads(options.repetitions, options.limit_sec,
-                            options.seed);
-    }
-    if (strcmp(experiment.name, "concurrency") == 0) {
-        return run_concurrently(options.repetitions, options.limit_sec,
-                                options.seed);
-    }
     if (experiment.run) {
         Progress progress(steps(table, options.repetitions));
         Hopeless hopeless;
