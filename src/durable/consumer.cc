@@ -198,7 +198,8 @@ void ConsumerCore::take()
 void ConsumerCore::take_from(unsigned shard)
 {
     const size_t count = std::min(room(), most_taken);
-    if (count == 0 || is_taking_[shard] || !is_joined_) {
+    if (count == 0 || is_taking_[shard] || !is_joined_ ||
+        reader_of(shard).is_recovering()) {
         return;
     }
     Call call;
@@ -220,17 +221,18 @@ void ConsumerCore::take_from(unsigned shard)
 void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
 {
     is_taking_[shard] = false;
-    const redisReply *const reply = answer.reply;
-    if (is_stopped_ || answer.status != LAWN_OK || !reply ||
-        reply->type != REDIS_REPLY_ARRAY) {
+    if (is_stopped_) {
         return;
     }
+    const redisReply *const reply = answer.reply;
+    const bool is_list = answer.status == LAWN_OK && reply &&
+                         reply->type == REDIS_REPLY_ARRAY;
     const size_t before = backlog_.size();
-    for (size_t i = 0; i < reply->elements; ++i) {
+    for (size_t i = 0; is_list && i < reply->elements; ++i) {
         add(shard, reply->element[i], 0);
     }
     const bool may_be_more = backlog_.size() > before;
-    give();
+    give(); // has a reader go on that has waited for this
     if (may_be_more && !is_stopped_) {
         take_from(shard);
     }

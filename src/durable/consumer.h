@@ -60,6 +60,10 @@ public:
     // Reads, unless it does already or has no room. Without memory, a little
     // later.
     void read();
+    bool is_recovering() const
+    {
+        return to_recover_ > 0;
+    }
 
 private:
     void on_connected();
@@ -131,6 +135,11 @@ private:
     void take();
     void take_from(unsigned shard);
     void on_taken(unsigned shard, const Answer &answer);
+    // The one that reads the stream of the shard.
+    const Reader &reader_of(unsigned shard) const
+    {
+        return *readers_[readers_.size() == 1 ? 0 : shard];
+    }
 
     // How many more entries may be read.
     size_t room() const;

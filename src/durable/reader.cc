@@ -157,10 +157,15 @@ void Reader::on_read(size_t looked_at, const Answer &answer)
 }
 
 // What was given to this consumer and has not arrived, as the connection was
-// lost, or the program was started anew with the same name. Nothing is read
-// meanwhile, so nothing else is on its way.
+// lost, or the program was started anew with the same name. Nothing is read or
+// taken over meanwhile, so nothing else is on its way: it would be given twice.
 void Reader::recover()
 {
+    for (const unsigned shard : shards_) {
+        if (core_.is_taking_[shard]) {
+            return; // on_taken() goes on
+        }
+    }
     is_busy_ = true;
     to_recover_ = shards_.size();
     for (size_t i = 0; i < shards_.size(); ++i) {
@@ -213,6 +218,7 @@ void Reader::on_recovered()
         is_recovered_ = true;
         is_busy_ = false;
         core_.give();
+        core_.take_timer_.start_after(0);
         read();
     }
 }

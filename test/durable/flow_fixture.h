@@ -90,6 +90,15 @@ public:
         return generations.size();
     }
 
+    size_t count_ids() const
+    {
+        std::set<std::string> ids;
+        for (const Delivered &d : taken) {
+            ids.insert(d.id);
+        }
+        return ids.size();
+    }
+
     size_t count(const std::string &id) const
     {
         size_t n = 0;
