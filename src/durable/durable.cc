@@ -169,7 +169,7 @@ unsigned lawn_durable_shards(const lawn_durable_t *durable)
 
 int64_t lawn_durable_now(const lawn_durable_t *durable)
 {
-    return durable->link->store_time(0, lawn_get_time());
+    return durable->link->store_time(0, durable->link->loop().now());
 }
 
 const char *lawn_durable_state_string(lawn_durable_state_t state)

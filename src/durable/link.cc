@@ -114,7 +114,7 @@ LinkImpl::~LinkImpl()
     fail_all(&pausing_, failure);
 }
 
-Loop &LinkImpl::loop()
+Loop &LinkImpl::loop() const
 {
     return durable_.loop;
 }
@@ -158,7 +158,7 @@ Request *LinkImpl::add(Call call, Done done)
     request->self = std::prev(opening_.end());
     request->timer.set([this, request] { on_timer(request); });
     request->deadline =
-        lawn_get_time() + lawn_time_from_usec(static_cast<double>(timeout_us));
+        loop().now() + lawn_time_from_usec(static_cast<double>(timeout_us));
     request->timer.start_at(request->deadline);
     ++unanswered_;
     return request;
@@ -278,7 +278,7 @@ void LinkImpl::pause(Request *request, std::string_view why)
                             : std::min(2 * request->pause_us, longest_pause_us);
     move_request(request, &pausing_);
     const lawn_time_t end =
-        lawn_get_time() +
+        loop().now() +
         lawn_time_from_usec(static_cast<double>(request->pause_us));
     request->timer.start_at(std::min(end, request->deadline));
 }
@@ -289,7 +289,7 @@ void LinkImpl::on_timer(Request *request)
     request->timer.start_after(first_pause_us);
     if (request->failure != LAWN_OK) {
         finish(request, request->failure, request->trouble.c_str(), nullptr);
-    } else if (lawn_get_time() < request->deadline) {
+    } else if (loop().now() < request->deadline) {
         request->timer.start_at(request->deadline);
         try_to_route(request);
     } else if (request->is_in_flight || request->reply) {

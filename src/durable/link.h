@@ -102,7 +102,7 @@ class Link
 public:
     virtual ~Link() = default;
 
-    virtual Loop &loop() = 0;
+    virtual Loop &loop() const = 0;
 
     // Sends a call when it can. `done` gets the answer, exactly once. If it
     // throws, it has not got it: a little later it is told NO_MEMORY instead.

@@ -27,7 +27,7 @@ public:
     LinkImpl(lawn_durable &durable, Url url);
     ~LinkImpl() override;
 
-    Loop &loop() override;
+    Loop &loop() const override;
     void call(Call call, Done done) override;
     void command(unsigned shard, const Args &command, Done done) override;
     size_t requests() const override;

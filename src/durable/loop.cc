@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lawn::durable
@@ -25,18 +26,25 @@ constexpr unsigned settle_touches = 256;
 constexpr unsigned advance_budget = 1024;
 constexpr int max_events = 64;
 constexpr uint64_t nsec_per_sec = 1000000000;
-constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
+constexpr double longest_sleep_s = 3600;
 
-// What time remains until `deadline`, rounded up, and at most an hour.
-uint64_t nsec_until(lawn_time_t deadline, lawn_time_t now)
+// If the counter goes back by less, that is the skew between two processors,
+// and the time stands still for as long. By more: the machine was suspended,
+// migrated or restored.
+constexpr double most_skew_ms = 1;
+
+// The end of a sleep that `deadline` shall end.
+lawn_time_t end_of_sleep(lawn_time_t deadline, lawn_time_t now)
 {
-    if (deadline <= now) {
-        return 1; // 0 would mean never
-    }
-    const double nsec = lawn_time_to_nsec(deadline - now) + 1;
-    return nsec < static_cast<double>(longest_nsec)
-               ? static_cast<uint64_t>(nsec)
-               : longest_nsec;
+    return std::min(deadline, now + lawn_time_from_sec(longest_sleep_s));
+}
+
+// What time remains until `end`, rounded up.
+uint64_t nsec_until(lawn_time_t end, lawn_time_t now)
+{
+    // 0 would mean never.
+    return end <= now ? 1
+                      : static_cast<uint64_t>(lawn_time_to_nsec(end - now)) + 1;
 }
 
 } // namespace
@@ -68,7 +76,7 @@ void Timer::on_expired(lawn_timer_t *timer, lawn_time_t)
 
 void Timer::start_after(uint64_t usec)
 {
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = loop_.now();
     const lawn_time_t ticks = lawn_time_from_usec(static_cast<double>(usec));
     start_at(ticks < LAWN_TIME_INFINITY - now ? now + ticks
                                               : LAWN_TIME_INFINITY);
@@ -77,7 +85,7 @@ void Timer::start_after(uint64_t usec)
 void Timer::start_at(lawn_time_t deadline)
 {
     stop();
-    lawn_timer_start_at(loop_.lawn_, &timer_, lawn_get_time(), deadline);
+    lawn_timer_start_at(loop_.lawn_, &timer_, loop_.now(), deadline);
     loop_.arm_for(deadline);
 }
 
@@ -126,12 +134,36 @@ lawn_status_t Loop::open()
                : LAWN_ERR_IO;
 }
 
+lawn_time_t Loop::now()
+{
+    const lawn_time_t time = lawn_get_time() + offset_;
+    if (time >= latest_) {
+        latest_ = time;
+    } else if (latest_ - time > lawn_time_from_msec(most_skew_ms)) {
+        offset_ += latest_ - time;
+    }
+    return latest_;
+}
+
+// The kernel says that it is `time`: a sleep until then has ended. If the
+// counter went back meanwhile, now() has missed what had passed of the sleep.
+void Loop::catch_up(lawn_time_t time)
+{
+    const lawn_time_t before = now();
+    if (time > before && time - before > lawn_time_from_msec(most_skew_ms)) {
+        offset_ += time - before;
+        latest_ = time;
+    }
+}
+
 void Loop::set_timer_fd(lawn_time_t deadline)
 {
     itimerspec spec = {};
     armed_ = deadline;
     if (deadline != LAWN_TIME_INFINITY) {
-        const uint64_t nsec = nsec_until(deadline, lawn_get_time());
+        const lawn_time_t time = now();
+        armed_ = end_of_sleep(deadline, time);
+        const uint64_t nsec = nsec_until(armed_, time);
         spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
         spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
     }
@@ -171,13 +203,13 @@ void Loop::arm()
 // Only what was due when it began, so that timers of no time cannot keep it.
 unsigned Loop::run_due()
 {
-    const lawn_time_t now = lawn_get_time();
-    if (armed_ <= now) {
+    const lawn_time_t time = now();
+    if (armed_ <= time) {
         is_expired_ = true;
     }
     unsigned count = 0;
-    if (lawn_next(lawn_) <= now) {
-        lawn_advance(lawn_, now, advance_budget);
+    if (lawn_next(lawn_) <= time) {
+        lawn_advance(lawn_, time, advance_budget);
     }
     for (; due_; ++count) {
         run_first_due();
@@ -258,7 +290,8 @@ unsigned Loop::run_pass()
     const int ready = epoll_wait(epoll_fd_, events, max_events, 0);
     for (int i = 0; i < ready; ++i) {
         if (events[i].data.fd == timer_fd_) {
-            is_expired_ = true; // also if it was set to less than `armed_`
+            is_expired_ = true;
+            catch_up(armed_);
             continue;
         }
         // An earlier event may have closed this one's descriptor.
@@ -282,17 +315,22 @@ lawn_status_t Loop::wait(uint64_t max_wait_us)
     if (poll() != 0) {
         return LAWN_OK;
     }
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t begin = now();
     const lawn_time_t span =
         lawn_time_from_usec(static_cast<double>(max_wait_us));
     const lawn_time_t end =
-        span < LAWN_TIME_INFINITY - now ? now + span : LAWN_TIME_INFINITY;
-    for (lawn_time_t i = now; i < end; i = lawn_get_time()) {
-        // In steps, because epoll counts milliseconds in an int.
-        const uint64_t msec = nsec_until(end, i) / 1000000 + 1;
+        span < LAWN_TIME_INFINITY - begin ? begin + span : LAWN_TIME_INFINITY;
+    for (lawn_time_t i = begin; i < end; i = now()) {
+        const lawn_time_t until = end_of_sleep(end, i);
+        const uint64_t msec = nsec_until(until, i) / 1000000 + 1;
         epoll_event event;
-        if (epoll_wait(epoll_fd_, &event, 1, static_cast<int>(msec)) < 0) {
+        const int ready =
+            epoll_wait(epoll_fd_, &event, 1, static_cast<int>(msec));
+        if (ready < 0) {
             return errno == EINTR ? LAWN_OK : LAWN_ERR_IO;
+        }
+        if (ready == 0) {
+            catch_up(until);
         }
         if (poll() != 0) {
             return LAWN_OK;

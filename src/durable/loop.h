@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What lawn_durable_poll() runs: one epoll set, one timerfd, and a lawn for all
-// time-outs, pauses and held timers. Times are ticks of lawn_get_time().
+// time-outs, pauses and held timers. Times are those of Loop::now().
 
 #ifndef LAWN_SRC_DURABLE_LOOP_H
 #define LAWN_SRC_DURABLE_LOOP_H
@@ -82,6 +82,11 @@ public:
         return epoll_fd_;
     }
 
+    // Ticks of lawn_get_time() that do not go back. When the counter goes back,
+    // they go on from the latest reading, or from the time of the sleep that
+    // has ended since.
+    lawn_time_t now();
+
     // One pass without blocking; returns what there was to do.
     unsigned poll();
     bool is_polling() const
@@ -104,6 +109,7 @@ public:
 
 private:
     friend class Timer;
+    void catch_up(lawn_time_t time);
     void set_timer_fd(lawn_time_t deadline);
     void arm_for(lawn_time_t deadline);
     void wake();
@@ -117,8 +123,10 @@ private:
     int epoll_fd_ = -1;
     int timer_fd_ = -1;
     lawn_t *lawn_ = nullptr;
+    lawn_time_t offset_ = 0; // how far the counter has gone back
+    lawn_time_t latest_ = 0; // reading of now()
     lawn_time_t armed_ = LAWN_TIME_INFINITY;
-    bool is_expired_ = false; // `armed_` has passed, or the timerfd has
+    bool is_expired_ = false; // `armed_` has passed
     Timer *due_ = nullptr;
     Timer *last_due_ = nullptr;
     Timer *running_ = nullptr;

@@ -145,7 +145,7 @@ void RequestSession::on_failed(const Failure &failure)
 
 void RequestSession::on_time(lawn_time_t asked, int64_t store_us)
 {
-    node_.clock.add(asked, lawn_get_time(), store_us);
+    node_.clock.add(asked, loop().now(), store_us);
 }
 
 void RequestSession::add(Request *request)
@@ -220,7 +220,7 @@ void RequestSession::transmit(const Batch &batch)
         return;
     }
     const Request &first = *batch.front();
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = loop().now();
     const Words head = node_.link.head_of(first);
     size_t words = head.size();
     for (Request *const request : batch) {
@@ -333,7 +333,7 @@ void RequestSession::end_batch()
     if (!is_ready() || last.empty()) {
         return;
     }
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = loop().now();
     lawn_time_t end = now;
     for (const Requests *i : {&sent, &unsynced}) {
         for (const Request &request : *i) {

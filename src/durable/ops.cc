@@ -133,7 +133,7 @@ struct CronStart {
 
 void complete(const Link &link, CronStart *cron, unsigned shard, Args *args)
 {
-    const lawn_time_t time = lawn_get_time();
+    const lawn_time_t time = link.loop().now();
     int64_t now = link.store_time(shard, time);
     now = now != 0 ? now : link.store_time(0, time);
     now = now != 0 ? now : realtime_us();

@@ -40,7 +40,7 @@ PumpCore::PumpCore(lawn_durable_t *durable, PumpConfig config)
       call_timer_(durable->loop,
                   [this] {
                       touch();
-                      schedule_->run(lawn_get_time());
+                      schedule_->run(link_.loop().now());
                   }),
       beat_timer_(durable->loop, [this] { beat(true); }),
       sweep_timer_(durable->loop, [this] { sweep(); })
@@ -110,7 +110,7 @@ void PumpCore::open_channel(std::vector<unsigned> shards)
 void PumpCore::on_connected(const std::vector<unsigned> &shards)
 {
     touch();
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = link_.loop().now();
     for (const unsigned shard : shards) {
         schedule_->ask(shard, now);
     }
@@ -123,7 +123,7 @@ void PumpCore::on_message(std::string_view channel, std::string_view message)
     if (shard == shard_of_channel_.end()) {
         return;
     }
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = link_.loop().now();
     int64_t due_us = 0;
     const char *const end = message.data() + message.size();
     const auto parsed = std::from_chars(message.data(), end, due_us);
@@ -137,7 +137,7 @@ void PumpCore::on_message(std::string_view channel, std::string_view message)
 void PumpCore::sweep()
 {
     touch();
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = link_.loop().now();
     for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
         schedule_->ask(shard, now);
     }
@@ -186,7 +186,7 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
         return;
     }
     touch();
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = link_.loop().now();
     Fired fired;
     if (answer.status != LAWN_OK || !decode(answer.reply, &fired)) {
         ++stats_.errors;
@@ -252,7 +252,7 @@ void PumpCore::on_beat(const Answer &answer)
         return;
     }
     touch();
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = link_.loop().now();
     const std::vector<std::string> pumps(names.begin(), names.end());
     for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
         const std::string preferred = preferred_pump(pumps, shard);

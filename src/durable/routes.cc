@@ -72,7 +72,7 @@ void LinkImpl::note_time(unsigned shard, lawn_time_t sent, int64_t store_us)
 {
     Node *const node = node_of(shard);
     if (node) {
-        node->clock.add(sent, lawn_get_time(), store_us);
+        node->clock.add(sent, loop().now(), store_us);
     }
 }
 

@@ -334,14 +334,14 @@ void Session::ask(const Words &words, Handler handler)
 void Session::on_greeted()
 {
     phase_ = Phase::ready;
-    ready_since_ = lawn_get_time();
+    ready_since_ = loop().now();
     timer_.start_after(beat_us);
     on_ready();
 }
 
 void Session::expect(Handler handler, uint64_t timeout_us)
 {
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = loop().now();
     const lawn_time_t limit =
         now + lawn_time_from_usec(static_cast<double>(timeout_us));
     if (is_ready() && expected_.empty()) {
@@ -408,7 +408,7 @@ void Session::on_timer()
         fail(LAWN_ERR_IO, "it does not answer");
         break;
     case Phase::ready:
-        if (!expected_.empty() && expected_.front().limit <= lawn_get_time()) {
+        if (!expected_.empty() && expected_.front().limit <= loop().now()) {
             fail(LAWN_ERR_IO, "it does not answer");
             break;
         }
@@ -470,7 +470,7 @@ void Session::pause(const Failure &failure)
 {
     const bool was_stable =
         is_ready() &&
-        lawn_time_to_usec(lawn_get_time() - ready_since_) > stable_us;
+        lawn_time_to_usec(loop().now() - ready_since_) > stable_us;
     phase_ = Phase::pausing;
     socket_.close();
     pause_us_ = was_stable || pause_us_ == 0

@@ -102,6 +102,10 @@ protected:
     void subscribe(const Words &channels);
     // Tells on_time() of a reply to TIME.
     void note_time(const redisReply *reply, lawn_time_t sent);
+    Loop &loop() const
+    {
+        return *setup_.loop;
+    }
 
     Setup &setup_;
 

@@ -356,7 +356,6 @@ void Socket::on_writable()
     next_address_ = nullptr;
     elements_ = 0;
     reader_.reset(create_reader(&elements_));
-    heard_ = lawn_get_time();
     loop_.mark(this); // stops waiting for EPOLLOUT
     owner_.on_connected();
 }
@@ -378,7 +377,6 @@ void Socket::on_readable()
             fail(LAWN_ERR_IO, "the server has closed the connection");
             return;
         }
-        heard_ = lawn_get_time();
         if (redisReaderFeed(reader_.get(), buffer, static_cast<size_t>(size)) !=
             REDIS_OK) {
             fail(LAWN_ERR_IO, no_memory);

@@ -76,11 +76,6 @@ public:
     // Has what is in the buffer written at the end of the poll that is running,
     // or of the next one, which comes at once.
     void send();
-    // When bytes were received last.
-    lawn_time_t heard() const
-    {
-        return heard_;
-    }
 
 private:
     struct FreeAddresses {
@@ -115,7 +110,6 @@ private:
     size_t elements_ = 0; // of the arrays of the reply that is being read
     std::string out_;
     size_t written_ = 0;
-    lawn_time_t heard_ = 0;
     Timer failed_; // to fail in the poll
     std::string failure_;
 };

@@ -207,7 +207,7 @@ void Delivery::submit(Post post)
     } else if (may_post(*target)) {
         begin(std::move(post), target);
     } else if (may_wait(*target)) {
-        target->queue.push_back({std::move(post), lawn_get_time()});
+        target->queue.push_back({std::move(post), loop_.now()});
         ++waiting_;
         if (!sweep_.is_active()) {
             sweep_.start_after(limits_.queue_timeout_us);
@@ -391,7 +391,7 @@ void Delivery::defer_queue(Target *target, lawn_time_t before)
 
 void Delivery::defer_old()
 {
-    const lawn_time_t now = lawn_get_time();
+    const lawn_time_t now = loop_.now();
     const lawn_time_t longest =
         lawn_time_from_usec(static_cast<double>(limits_.queue_timeout_us));
     for (const auto &[name, target] : targets_) {
