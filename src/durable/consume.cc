@@ -7,43 +7,14 @@
 #include "durable/guard.h"
 #include "durable/name.h"
 
-#include <memory>
-#include <new>
-#include <utility>
-
 using lawn::durable::attempt;
 using lawn::durable::ConsumerConfig;
 using lawn::durable::ConsumerCore;
 using lawn::durable::guarded;
 using lawn::durable::Key;
 
-// The program's handle. The core may outlive it to the end of a poll, as it may
-// be closed from within its own callbacks.
-struct lawn_durable_consumer : lawn::durable::Attached {
-    lawn_durable_consumer(lawn_durable_t *d, ConsumerConfig config,
-                          lawn_durable_deliver_fn_t deliver, void *arg)
-        : durable(d), core(std::make_shared<ConsumerCore>(d, std::move(config),
-                                                          deliver, arg))
-    {
-        durable->attached.insert(this);
-        if (!attempt([this] { core->open(); })) {
-            durable->attached.erase(this);
-            throw std::bad_alloc();
-        }
-    }
-
-    ~lawn_durable_consumer() override
-    {
-        durable->attached.erase(this);
-        core->close();
-        if (durable->loop.is_polling()) {
-            attempt([this] { durable->loop.defer([keep = core] {}); }) ||
-                core->stay();
-        }
-    }
-
-    lawn_durable_t *const durable;
-    const std::shared_ptr<ConsumerCore> core;
+struct lawn_durable_consumer : lawn::durable::Handle<ConsumerCore> {
+    using Handle::Handle;
 };
 
 static ConsumerConfig config_of(const lawn_durable_consume_t &params)

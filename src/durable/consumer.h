@@ -94,7 +94,7 @@ private:
     bool is_recovered_ = false;
 };
 
-class ConsumerCore : public std::enable_shared_from_this<ConsumerCore>
+class ConsumerCore : public Attachable<ConsumerCore>
 {
 public:
     ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
@@ -105,13 +105,6 @@ public:
     void stop();
     // No callbacks from now on.
     void close();
-    // Is never freed: without memory, nobody can do so after the poll in which
-    // it was closed.
-    bool stay()
-    {
-        kept_ = shared_from_this();
-        return true;
-    }
 
     lawn_status_t answer(const lawn_durable_delivery_t *delivery,
                          lawn_durable_answer_t answer, uint64_t delay_us,
@@ -181,7 +174,6 @@ private:
     bool is_joined_ = false;
     bool is_giving_ = false;
     bool is_stopped_ = false;
-    std::shared_ptr<ConsumerCore> kept_;
 };
 
 // Expired leases are looked for twice in a lease.

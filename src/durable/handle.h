@@ -1,13 +1,18 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The structure behind lawn_durable_t.
+// The structure behind lawn_durable_t, and what consumers and pumps have in
+// common.
 
 #ifndef LAWN_SRC_DURABLE_HANDLE_H
 #define LAWN_SRC_DURABLE_HANDLE_H
 
+#include "durable/guard.h"
 #include "durable/link.h"
 
+#include <memory>
+#include <new>
 #include <set>
+#include <utility>
 
 namespace lawn::durable
 {
@@ -33,5 +38,62 @@ struct lawn_durable {
     std::string sync_error;
     std::string sync_payload;
 };
+
+namespace lawn::durable
+{
+
+// A consumer or a pump. It may outlive its handle to the end of a poll, as it
+// may be closed from within its own callbacks.
+template <typename Core>
+class Attachable : public std::enable_shared_from_this<Core>
+{
+public:
+    // Is never freed: without memory, nobody can do so after the poll in which
+    // it was closed.
+    void stay()
+    {
+        kept_ = this->shared_from_this();
+    }
+
+private:
+    std::shared_ptr<Core> kept_;
+};
+
+// The program's handle of one.
+template <typename Core> class Handle : public Attached
+{
+public:
+    template <typename... Args>
+    explicit Handle(lawn_durable_t *durable, Args &&...args)
+        : core(std::make_shared<Core>(durable, std::forward<Args>(args)...)),
+          durable_(durable)
+    {
+        durable_->attached.insert(this);
+        if (!attempt([this] { core->open(); })) {
+            durable_->attached.erase(this);
+            throw std::bad_alloc();
+        }
+    }
+
+    ~Handle() override
+    {
+        durable_->attached.erase(this);
+        core->close();
+        if (durable_->loop.is_polling() &&
+            !attempt([this] { durable_->loop.defer([keep = core] {}); })) {
+            core->stay();
+        }
+    }
+
+    Handle(const Handle &) = delete;
+    Handle &operator=(const Handle &) = delete;
+
+    const std::shared_ptr<Core> core;
+
+private:
+    lawn_durable_t *const durable_;
+};
+
+} // namespace lawn::durable
 
 #endif

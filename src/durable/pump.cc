@@ -361,35 +361,12 @@ void PumpCore::close()
 
 } // namespace lawn::durable
 
-using lawn::durable::attempt;
 using lawn::durable::guarded;
 using lawn::durable::PumpConfig;
 using lawn::durable::PumpCore;
 
-// The program's handle. The core may outlive it to the end of a poll.
-struct lawn_durable_pump : lawn::durable::Attached {
-    lawn_durable_pump(lawn_durable_t *d, PumpConfig config)
-        : durable(d), core(std::make_shared<PumpCore>(d, std::move(config)))
-    {
-        durable->attached.insert(this);
-        if (!attempt([this] { core->open(); })) {
-            durable->attached.erase(this);
-            throw std::bad_alloc();
-        }
-    }
-
-    ~lawn_durable_pump() override
-    {
-        durable->attached.erase(this);
-        core->close();
-        if (durable->loop.is_polling()) {
-            attempt([this] { durable->loop.defer([keep = core] {}); }) ||
-                core->stay();
-        }
-    }
-
-    lawn_durable_t *const durable;
-    const std::shared_ptr<PumpCore> core;
+struct lawn_durable_pump : lawn::durable::Handle<PumpCore> {
+    using Handle::Handle;
 };
 
 lawn_status_t

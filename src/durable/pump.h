@@ -31,7 +31,7 @@ struct PumpConfig {
     uint64_t coalesce_us = 0;
 };
 
-class PumpCore : public std::enable_shared_from_this<PumpCore>,
+class PumpCore : public Attachable<PumpCore>,
                  private Schedule::Store,
                  private Watched
 {
@@ -42,13 +42,6 @@ public:
     // Begins when the store is reached.
     void open();
     void close();
-    // Is never freed: without memory, nobody can do so after the poll in which
-    // it was closed.
-    bool stay()
-    {
-        kept_ = shared_from_this();
-        return true;
-    }
 
     const lawn_durable_pump_stats_t &stats() const
     {
@@ -97,7 +90,6 @@ private:
     lawn_durable_pump_stats_t stats_ = {};
     bool is_touched_ = false;
     bool is_closed_ = false;
-    std::shared_ptr<PumpCore> kept_;
 };
 
 } // namespace lawn::durable
