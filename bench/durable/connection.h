@@ -6,11 +6,10 @@
 #ifndef LAWN_BENCH_DURABLE_CONNECTION_H
 #define LAWN_BENCH_DURABLE_CONNECTION_H
 
-#include <memory>
+#include "durable/hiredis_ptr.h"
+
 #include <string>
 #include <vector>
-
-#include <hiredis/hiredis.h>
 
 namespace known
 {
@@ -20,17 +19,7 @@ namespace known
 class Connection
 {
 public:
-    struct Free {
-        void operator()(redisContext *context) const
-        {
-            redisFree(context);
-        }
-        void operator()(redisReply *reply) const
-        {
-            freeReplyObject(reply);
-        }
-    };
-    using Reply = std::unique_ptr<redisReply, Free>;
+    using Reply = lawn::durable::ReplyPtr;
     using Words = std::vector<std::string>;
 
     explicit Connection(const std::string &path);
@@ -47,7 +36,7 @@ public:
     }
 
 private:
-    std::unique_ptr<redisContext, Free> context_;
+    lawn::durable::ContextPtr context_;
     std::vector<const char *> pointers_;
     std::vector<size_t> sizes_;
 };

@@ -129,11 +129,6 @@ void Socket::FreeAddresses::operator()(addrinfo *addresses) const
     freeaddrinfo(addresses);
 }
 
-void Socket::FreeReader::operator()(redisReader *reader) const
-{
-    redisReaderFree(reader);
-}
-
 Socket::Socket(Loop &loop, Owner &owner)
     : loop_(loop), owner_(owner),
       failed_(loop, [this] { fail(LAWN_ERR_IO, failure_); })

@@ -8,10 +8,9 @@
 #ifndef LAWN_SRC_DURABLE_SOCKET_H
 #define LAWN_SRC_DURABLE_SOCKET_H
 
+#include "durable/hiredis_ptr.h"
 #include "durable/loop.h"
 #include "durable/url.h"
-
-#include <hiredis/hiredis.h>
 
 #include <memory>
 #include <string>
@@ -27,14 +26,6 @@ namespace lawn::durable
 void append_command(std::string *out, const std::vector<std::string> &words);
 void append_count(std::string *out, size_t words);
 void append_words(std::string *out, const std::vector<std::string> &words);
-
-struct FreeReply {
-    void operator()(redisReply *reply) const
-    {
-        freeReplyObject(reply);
-    }
-};
-using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
 
 class Socket final : private Watched
 {
@@ -81,9 +72,6 @@ private:
     struct FreeAddresses {
         void operator()(addrinfo *addresses) const;
     };
-    struct FreeReader {
-        void operator()(redisReader *reader) const;
-    };
 
     void on_events(uint32_t events) override;
     void flush() override;
@@ -106,7 +94,7 @@ private:
     uint32_t events_ = 0;
     std::unique_ptr<addrinfo, FreeAddresses> addresses_;
     addrinfo *next_address_ = nullptr;
-    std::unique_ptr<redisReader, FreeReader> reader_;
+    ReaderPtr reader_;
     size_t elements_ = 0; // of the arrays of the reply that is being read
     std::string out_;
     size_t written_ = 0;

@@ -88,11 +88,6 @@ std::string to_string(const Reply &reply)
     }
 }
 
-void RedisServer::Free::operator()(redisContext *context) const
-{
-    redisFree(context);
-}
-
 RedisServer::RedisServer(Words options, Words environment)
     : options_(std::move(options)), environment_(std::move(environment))
 {

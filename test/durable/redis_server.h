@@ -15,10 +15,10 @@
 #ifndef LAWN_TEST_DURABLE_REDIS_SERVER_H
 #define LAWN_TEST_DURABLE_REDIS_SERVER_H
 
-#include <hiredis/hiredis.h>
+#include "durable/hiredis_ptr.h"
+
 #include <sys/types.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -104,15 +104,11 @@ private:
     void end(int signal);
     bool connect();
 
-    struct Free {
-        void operator()(redisContext *context) const;
-    };
-
     std::string directory_;
     Words options_;
     Words environment_;
     pid_t pid_ = -1;
-    std::unique_ptr<redisContext, Free> context_;
+    lawn::durable::ContextPtr context_;
 };
 
 } // namespace lawn_test

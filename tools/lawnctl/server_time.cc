@@ -14,6 +14,8 @@
 namespace lawnctl
 {
 
+using lawn::durable::ReplyPtr;
+
 ServerTime::ServerTime(const std::string &text)
 {
     lawn::durable::Url url;
@@ -37,14 +39,14 @@ ServerTime::ServerTime(const std::string &text)
     }
     redisSetTimeout(context_.get(), limit);
     if (!url.password.empty()) {
-        Reply(command({"AUTH", url.user.empty() ? "default" : url.user.c_str(),
-                       url.password.c_str()}));
+        command({"AUTH", url.user.empty() ? "default" : url.user.c_str(),
+                 url.password.c_str()});
     }
 }
 
 int64_t ServerTime::used_us()
 {
-    const Reply reply(command({"INFO", "cpu"}));
+    const ReplyPtr reply = command({"INFO", "cpu"});
     if (!reply || reply->type != REDIS_REPLY_STRING) {
         return -1;
     }
@@ -56,12 +58,13 @@ int64_t ServerTime::used_us()
     return static_cast<int64_t>(sum * 1e6);
 }
 
-redisReply *ServerTime::command(std::vector<const char *> words)
+ReplyPtr ServerTime::command(std::vector<const char *> words)
 {
-    return context_ ? static_cast<redisReply *>(redisCommandArgv(
-                          context_.get(), static_cast<int>(words.size()),
-                          words.data(), nullptr))
-                    : nullptr;
+    return ReplyPtr(context_ ? static_cast<redisReply *>(redisCommandArgv(
+                                   context_.get(),
+                                   static_cast<int>(words.size()),
+                                   words.data(), nullptr))
+                             : nullptr);
 }
 
 } // namespace lawnctl

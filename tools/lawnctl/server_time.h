@@ -5,12 +5,11 @@
 #ifndef LAWN_LAWNCTL_SERVER_TIME_H
 #define LAWN_LAWNCTL_SERVER_TIME_H
 
+#include "durable/hiredis_ptr.h"
+
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
-
-#include <hiredis/hiredis.h>
 
 namespace lawnctl
 {
@@ -27,21 +26,9 @@ public:
     int64_t used_us();
 
 private:
-    struct Free {
-        void operator()(redisContext *context) const
-        {
-            redisFree(context);
-        }
-        void operator()(redisReply *reply) const
-        {
-            freeReplyObject(reply);
-        }
-    };
-    using Reply = std::unique_ptr<redisReply, Free>;
+    lawn::durable::ReplyPtr command(std::vector<const char *> words);
 
-    redisReply *command(std::vector<const char *> words);
-
-    std::unique_ptr<redisContext, Free> context_;
+    lawn::durable::ContextPtr context_;
 };
 
 } // namespace lawnctl
