@@ -22,7 +22,8 @@ WIDTH = 76
 
 
 def link_with(header):
-    library = "lawn-durable" if header.page == "lawn_durable.h" else "lawn"
+    is_durable = header.page.startswith("lawn_durable")
+    library = "lawn-durable" if is_durable else "lawn"
     return f"Link with \\fI{escaped('-l' + library)}\\fP."
 
 

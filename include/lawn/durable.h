@@ -55,15 +55,12 @@
 #define LAWN_DURABLE_H
 
 #include <lawn/base.h>
-#include <lawn/stats.h>
 
 #include <stdbool.h>
 
 LAWN_BEGIN_DECLS
 
 typedef struct lawn_durable lawn_durable_t;
-typedef struct lawn_durable_consumer lawn_durable_consumer_t;
-typedef struct lawn_durable_pump lawn_durable_pump_t;
 
 /* An id has 1 to 255 bytes. None is a space or a control character. */
 #define LAWN_DURABLE_MAX_ID 255
@@ -316,230 +313,6 @@ LAWN_API lawn_status_t lawn_durable_count_sync_sized(
     lawn_durable_t *durable, lawn_durable_result_t *result_p,
     size_t result_size);
 
-/*
- * Consumers. All consumers of one group share the work: each delivery goes to
- * one of them. Every group gets every delivery. The namespace's first group is
- * the one whose answers count; other groups only read, and their answers are
- * taken and change nothing.
- */
-
-/* What a consumer gets. It belongs to the library, and is valid until it is
- * answered or its consumer is closed; with `no_answer`, during the call only.
- */
-typedef struct {
-    const char *id;
-    uint64_t generation;
-    int64_t due_us;
-    int64_t fired_us;    /* when it fired, by the store's clock; never before
-                          * `due_us` */
-    unsigned attempt;    /* 1: the first */
-    unsigned deliveries; /* how often this attempt was given to a consumer; each
-                          * time counts against max_attempts */
-    const char *target;  /* NULL: the namespace's consumers */
-    const void *payload;
-    size_t payload_size;
-} lawn_durable_delivery_t;
-
-/* Is given a delivery. It must be answered, now or later. If that does not
- * happen within the lease, the delivery goes to another consumer, too. */
-typedef void (*lawn_durable_deliver_fn_t)(
-    void *arg, const lawn_durable_delivery_t *delivery);
-
-/* A zero-filled structure selects all defaults. */
-typedef struct {
-    const char *group; /* NULL: "lawn"; what an id may be */
-    const char *name;  /* NULL: host, process and a number; one per consumer */
-    bool pushes;       /* read what has fired for targets, as lawnd does */
-    bool no_answer;    /* deliveries cannot be answered, and stay in the stream
-                        * as delivered. In the first group they come again when
-                        * their lease is over, to it or to another, and each
-                        * time counts against max_attempts. */
-    unsigned max_in_flight; /* 0: 256 are unanswered at most */
-    uint64_t lease_us;      /* 0: 30 s; from 10 ms to 11 days */
-    uint64_t limit; /* not 0: stops after so many deliveries. What it has read
-                     * beyond them, it gives back. */
-} lawn_durable_consume_t;
-
-/* Makes a consumer. A new group begins with the oldest entry of the stream. The
- * first group of a namespace stays the first, even if it never answers. Returns
- * INVALID_PARAM or NO_MEMORY. */
-static inline lawn_status_t
-lawn_durable_consume(lawn_durable_t *durable,
-                     const lawn_durable_consume_t *consume,
-                     lawn_durable_deliver_fn_t deliver, void *arg,
-                     lawn_durable_consumer_t **consumer_p);
-LAWN_API lawn_status_t lawn_durable_consume_sized(
-    lawn_durable_t *durable, const lawn_durable_consume_t *consume, size_t size,
-    lawn_durable_deliver_fn_t deliver, void *arg,
-    lawn_durable_consumer_t **consumer_p);
-
-typedef enum {
-    LAWN_DURABLE_DONE = 0,   /* the timer ends with SUCCESS */
-    LAWN_DURABLE_RETRY = 1,  /* pending again; DEAD after the last attempt */
-    LAWN_DURABLE_REJECT = 2, /* the timer ends with FAIL */
-    LAWN_DURABLE_DEFER = 3   /* pending again; this was no attempt */
-} lawn_durable_answer_t;
-
-/* The delay of a retry that backs off exponentially, with full jitter. */
-#define LAWN_DURABLE_BACKOFF UINT64_MAX
-
-/* Answers a delivery, which is then no longer valid. `delay_us` counts for
- * RETRY and DEFER only. `error` (NULL: none) goes to the dead letter if there
- * is one; at most 1,024 bytes of it are kept. `done` may be NULL; it gets the
- * state of the timer. NO_ELEM: the lease was over and another consumer has
- * answered, or the timer was started anew. Returns INVALID_PARAM if the
- * delivery is not one that waits for an answer, or NO_MEMORY. */
-LAWN_API lawn_status_t lawn_durable_answer(
-    lawn_durable_consumer_t *consumer, const lawn_durable_delivery_t *delivery,
-    lawn_durable_answer_t answer, uint64_t delay_us, const char *error,
-    lawn_durable_fn_t done, void *arg);
-
-/* Starts the lease of a delivery anew. For work that takes longer. Does nothing
- * if the delivery is not one that waits for an answer. */
-LAWN_API void lawn_durable_extend(lawn_durable_consumer_t *consumer,
-                                  const lawn_durable_delivery_t *delivery);
-
-/* Takes no more deliveries. Those given can still be answered. */
-LAWN_API void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer);
-
-/* Returns how many deliveries are given and not answered, or answered and not
- * acknowledged by the store. */
-LAWN_API size_t
-lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer);
-
-/* Frees a consumer. What it has not answered goes to others when its lease is
- * over. Answers that the store has not acknowledged are sent once more, and
- * their functions are called with IO from within. NULL does nothing. */
-LAWN_API void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer);
-
-/*
- * Pumps move due timers to the streams. A namespace needs one, and may have
- * any number: none is special, and each can die at any time.
- */
-
-/* A zero-filled structure selects all defaults. */
-typedef struct {
-    const char *name;     /* NULL: host, process and a number; one per pump */
-    uint64_t prefetch_us; /* 0: 100 ms. Due times that near are held here. */
-    uint64_t coalesce_us; /* 0: 1 ms between two calls for a shard */
-} lawn_durable_pump_params_t;
-
-/* What a pump has counted. A later version may add fields at the end. */
-typedef struct {
-    uint64_t fired;   /* timers */
-    uint64_t calls;   /* of the store */
-    uint64_t wakeups; /* polls that have found something to do for the pump */
-    uint64_t missed;  /* skipped or ended by their misfire policy */
-    uint64_t errors;  /* calls that have failed */
-    lawn_histogram_t lateness_us;   /* of firing, by the store's clock */
-    lawn_histogram_t round_trip_us; /* of a call of the store */
-} lawn_durable_pump_stats_t;
-
-/* Makes a pump. It fires timers in lawn_durable_poll() as soon as the store is
- * reached. Returns INVALID_PARAM, also for times of more than an hour, or
- * NO_MEMORY. */
-static inline lawn_status_t
-lawn_durable_pump_start(lawn_durable_t *durable,
-                        const lawn_durable_pump_params_t *params,
-                        lawn_durable_pump_t **pump_p);
-LAWN_API lawn_status_t lawn_durable_pump_start_sized(
-    lawn_durable_t *durable, const lawn_durable_pump_params_t *params,
-    size_t size, lawn_durable_pump_t **pump_p);
-
-/* Reads what a pump has counted. */
-static inline void lawn_durable_pump_query(const lawn_durable_pump_t *pump,
-                                           lawn_durable_pump_stats_t *stats);
-LAWN_API void lawn_durable_pump_query_sized(const lawn_durable_pump_t *pump,
-                                            lawn_durable_pump_stats_t *stats,
-                                            size_t size);
-
-/* Frees a pump. Others take its shards over. NULL does nothing. */
-LAWN_API void lawn_durable_pump_close(lawn_durable_pump_t *pump);
-
-/*
- * For operators.
- */
-
-/* One timer or dead letter of a list. Valid during the call only. */
-typedef struct {
-    const char *id;
-    lawn_durable_state_t state;
-    uint64_t generation;
-    int64_t due_us; /* of a timer that has ended: when it ended */
-    unsigned attempt;
-    const void *payload; /* of a dead letter; NULL: not known */
-    size_t payload_size;
-    const char *reason; /* of a dead letter: one word; NULL: none */
-    const char *error;  /* of a dead letter: the last error; NULL: none */
-} lawn_durable_item_t;
-
-typedef void (*lawn_durable_item_fn_t)(void *arg,
-                                       const lawn_durable_item_t *item);
-
-/* Calls `each` for timers in `state` (UNKNOWN: in any), at most `limit` of them
- * (0: all), then `done` with their count. It takes them in steps, so what
- * changes meanwhile may be seen or not. Fails as a start does. */
-LAWN_API lawn_status_t lawn_durable_list(lawn_durable_t *durable,
-                                         lawn_durable_state_t state,
-                                         uint64_t limit,
-                                         lawn_durable_item_fn_t each,
-                                         lawn_durable_fn_t done, void *arg);
-
-/* Calls `each` for the dead letters, the oldest of each shard first, at most
- * `limit` of them (0: all), then `done` with their count. Fails as a start
- * does. */
-LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
-                                              uint64_t limit,
-                                              lawn_durable_item_fn_t each,
-                                              lawn_durable_fn_t done,
-                                              void *arg);
-
-/* Starts a dead timer anew, due now, with its payload and all attempts; once,
- * also if it was periodic. `done` gets the new generation, or NO_ELEM if there
- * is no such dead letter or a newer timer of this id. A repeat is answered like
- * the first, until the timer ends. Fails as a start does. */
-LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
-                                           const char *id,
-                                           lawn_durable_fn_t done, void *arg);
-
-/* Sums over all shards. A later version may add fields at the end. */
-typedef struct {
-    lawn_status_t status;
-    const char *error; /* one line; NULL if the status is OK */
-    unsigned shards;
-    uint64_t pending;
-    uint64_t due;           /* of these: due and not yet fired */
-    uint64_t in_flight;     /* fired and not answered, of both streams */
-    uint64_t dead;          /* dead letters */
-    uint64_t payload_bytes; /* counted only if max_payload_bytes was set */
-    /* counted since the namespace was made */
-    uint64_t started;
-    uint64_t stopped;
-    uint64_t fired;
-    uint64_t succeeded;
-    uint64_t failed;
-    uint64_t retried;
-    uint64_t died;
-    uint64_t missed;
-    uint64_t corrupt; /* timers and deliveries that could not be read, as
-                       * somebody else has written there. Those timers are
-                       * gone, the deliveries are dead letters. */
-} lawn_durable_stats_t;
-
-typedef void (*lawn_durable_stats_fn_t)(void *arg,
-                                        const lawn_durable_stats_t *stats);
-
-/* Fails as a start does. */
-LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
-                                          lawn_durable_stats_fn_t done,
-                                          void *arg);
-
-/* Begins (or, with false, ends) the draining of the namespace. While it is
- * drained, new starts of all clients are answered with BUSY; what is pending
- * goes on. Fails as a start does. */
-LAWN_API lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
-                                          lawn_durable_fn_t done, void *arg);
-
 static inline lawn_status_t
 lawn_durable_open(const lawn_durable_params_t *params,
                   lawn_durable_t **durable_p)
@@ -604,31 +377,10 @@ lawn_durable_count_sync(lawn_durable_t *durable,
     return lawn_durable_count_sync_sized(durable, result_p, sizeof(*result_p));
 }
 
-static inline lawn_status_t
-lawn_durable_consume(lawn_durable_t *durable,
-                     const lawn_durable_consume_t *consume,
-                     lawn_durable_deliver_fn_t deliver, void *arg,
-                     lawn_durable_consumer_t **consumer_p)
-{
-    return lawn_durable_consume_sized(durable, consume, sizeof(*consume),
-                                      deliver, arg, consumer_p);
-}
-
-static inline lawn_status_t
-lawn_durable_pump_start(lawn_durable_t *durable,
-                        const lawn_durable_pump_params_t *params,
-                        lawn_durable_pump_t **pump_p)
-{
-    return lawn_durable_pump_start_sized(durable, params, sizeof(*params),
-                                         pump_p);
-}
-
-static inline void lawn_durable_pump_query(const lawn_durable_pump_t *pump,
-                                           lawn_durable_pump_stats_t *stats)
-{
-    lawn_durable_pump_query_sized(pump, stats, sizeof(*stats));
-}
-
 LAWN_END_DECLS
+
+#include <lawn/durable_admin.h>
+#include <lawn/durable_consumer.h>
+#include <lawn/durable_pump.h>
 
 #endif

@@ -1,0 +1,98 @@
+/*
+ * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+ *
+ * lawn/durable_admin.h - what operators do with a namespace: list, count,
+ * replay, drain. Part of lawn/durable.h; lawnctl does the same.
+ *
+ * Threads: as lawn/durable.h says.
+ */
+#ifndef LAWN_DURABLE_ADMIN_H
+#define LAWN_DURABLE_ADMIN_H
+
+#include <lawn/durable.h>
+
+LAWN_BEGIN_DECLS
+
+/* One timer or dead letter of a list. Valid during the call only. */
+typedef struct {
+    const char *id;
+    lawn_durable_state_t state;
+    uint64_t generation;
+    int64_t due_us; /* of a timer that has ended: when it ended */
+    unsigned attempt;
+    const void *payload; /* of a dead letter; NULL: not known */
+    size_t payload_size;
+    const char *reason; /* of a dead letter: one word; NULL: none */
+    const char *error;  /* of a dead letter: the last error; NULL: none */
+} lawn_durable_item_t;
+
+typedef void (*lawn_durable_item_fn_t)(void *arg,
+                                       const lawn_durable_item_t *item);
+
+/* Calls `each` for timers in `state` (UNKNOWN: in any), at most `limit` of them
+ * (0: all), then `done` with their count. It takes them in steps, so what
+ * changes meanwhile may be seen or not. Fails as a start does. */
+LAWN_API lawn_status_t lawn_durable_list(lawn_durable_t *durable,
+                                         lawn_durable_state_t state,
+                                         uint64_t limit,
+                                         lawn_durable_item_fn_t each,
+                                         lawn_durable_fn_t done, void *arg);
+
+/* Calls `each` for the dead letters, the oldest of each shard first, at most
+ * `limit` of them (0: all), then `done` with their count. Fails as a start
+ * does. */
+LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
+                                              uint64_t limit,
+                                              lawn_durable_item_fn_t each,
+                                              lawn_durable_fn_t done,
+                                              void *arg);
+
+/* Starts a dead timer anew, due now, with its payload and all attempts; once,
+ * also if it was periodic. `done` gets the new generation, or NO_ELEM if there
+ * is no such dead letter or a newer timer of this id. A repeat is answered like
+ * the first, until the timer ends. Fails as a start does. */
+LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
+                                           const char *id,
+                                           lawn_durable_fn_t done, void *arg);
+
+/* Sums over all shards. A later version may add fields at the end. */
+typedef struct {
+    lawn_status_t status;
+    const char *error; /* one line; NULL if the status is OK */
+    unsigned shards;
+    uint64_t pending;
+    uint64_t due;           /* of these: due and not yet fired */
+    uint64_t in_flight;     /* fired and not answered, of both streams */
+    uint64_t dead;          /* dead letters */
+    uint64_t payload_bytes; /* counted only if max_payload_bytes was set */
+    /* counted since the namespace was made */
+    uint64_t started;
+    uint64_t stopped;
+    uint64_t fired;
+    uint64_t succeeded;
+    uint64_t failed;
+    uint64_t retried;
+    uint64_t died;
+    uint64_t missed;
+    uint64_t corrupt; /* timers and deliveries that could not be read, as
+                       * somebody else has written there. Those timers are
+                       * gone, the deliveries are dead letters. */
+} lawn_durable_stats_t;
+
+typedef void (*lawn_durable_stats_fn_t)(void *arg,
+                                        const lawn_durable_stats_t *stats);
+
+/* Fails as a start does. */
+LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
+                                          lawn_durable_stats_fn_t done,
+                                          void *arg);
+
+/* Begins (or, with false, ends) the draining of the namespace. While it is
+ * drained, new starts of all clients are answered with BUSY; what is pending
+ * goes on. Fails as a start does. */
+LAWN_API lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
+                                          lawn_durable_fn_t done, void *arg);
+
+LAWN_END_DECLS
+
+#endif
