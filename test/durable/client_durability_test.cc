@@ -14,11 +14,6 @@ namespace
 
 using namespace lawn_test;
 
-bool contains(const std::string &text, const char *part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 lawn_durable_start_t with(int durability, const char *id)
 {
     lawn_durable_start_t start = Client::in_an_hour(id);

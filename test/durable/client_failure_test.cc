@@ -18,6 +18,7 @@ namespace
 {
 
 using namespace lawn_test;
+using lawn::durable::ContextPtr;
 using lawn::durable::ReplyPtr;
 
 const uint64_t short_us = 1000000;
@@ -29,26 +30,19 @@ void be_quick(lawn_durable_params_t *params)
     params->connect_timeout_us = short_us;
 }
 
-bool contains(const std::string &text, const char *part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 std::string error_of(Client *client)
 {
     const char *const error = lawn_durable_error(*client);
     return error ? error : "";
 }
 
-using Context = std::unique_ptr<redisContext, void (*)(redisContext *)>;
-
 // A connection of the test's own, for what the fixture's cannot do.
-Context connect(const RedisServer &server)
+ContextPtr connect(const RedisServer &server)
 {
-    return Context(redisConnectUnix(server.socket().c_str()), redisFree);
+    return ContextPtr(redisConnectUnix(server.socket().c_str()));
 }
 
-void run(const Context &context, const Words &words)
+void run(const ContextPtr &context, const Words &words)
 {
     std::vector<const char *> arguments;
     std::vector<size_t> sizes;
@@ -197,7 +191,7 @@ TEST(DurableFailure, AWrongPasswordIsSaid)
     EXPECT_EQ(right.start("a").status, LAWN_OK);
 
     // It is tried again, so that nobody needs to restart programs.
-    const Context admin = connect(server);
+    const ContextPtr admin = connect(server);
     run(admin, {"AUTH", "secret"});
     run(admin, {"CONFIG", "SET", "requirepass", "wrong"});
     wrong.run_until([&wrong] { return wrong.start("a").status == LAWN_OK; });
@@ -440,7 +434,7 @@ TEST(DurableFailure, ANamespaceThatWasMadeAnewWithOtherShardsIsRefused)
     server.kill();
     server.set_options({"--requirepass", "secret"});
     server.start();
-    const Context admin = connect(server);
+    const ContextPtr admin = connect(server);
     run(admin, {"AUTH", "secret"});
     run(admin, {"FUNCTION", "LOAD", lawn::durable::script});
     run(admin, {"FCALL", "lawn_open", "1", "{test:0}:config", "5", "0", "0",
@@ -482,7 +476,7 @@ TEST(DurableFailure, AServerThatIsBusyIsWaitedFor)
     RedisServer server({"--busy-reply-threshold", "10"});
     Client client(server.url());
     ASSERT_EQ(client.start("a").status, LAWN_OK);
-    const Context other = connect(server);
+    const ContextPtr other = connect(server);
     redisAppendCommand(other.get(), "EVAL %s 0", "while true do end");
     int done = 0;
     while (!done) {

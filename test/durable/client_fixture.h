@@ -1,9 +1,11 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A client of the C API, for tests.
+// A client of the C API, for tests, and one with a server.
 
 #ifndef LAWN_TEST_DURABLE_CLIENT_FIXTURE_H
 #define LAWN_TEST_DURABLE_CLIENT_FIXTURE_H
+
+#include "redis_server.h"
 
 #include <gtest/gtest.h>
 #include <lawn/durable.h>
@@ -168,6 +170,18 @@ public:
 private:
     lawn_durable_t *durable_ = nullptr;
     std::deque<Result> results_;
+};
+
+inline bool contains(const std::string &text, const char *part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+class DurableClient : public testing::Test
+{
+protected:
+    RedisServer server;
+    Client client{server.url()};
 };
 
 } // namespace lawn_test

@@ -1,0 +1,73 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Consumers with a pump, for tests.
+
+#ifndef LAWN_TEST_DURABLE_CONSUMER_FIXTURE_H
+#define LAWN_TEST_DURABLE_CONSUMER_FIXTURE_H
+
+#include "flow_fixture.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace lawn_test
+{
+
+class DurableConsumer : public Flow
+{
+protected:
+    void start_many(int count, uint64_t delay_us = 0)
+    {
+        std::vector<Result> results(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            const std::string id = "t" + std::to_string(i);
+            const std::string payload = "payload of " + id;
+            const lawn_durable_start_t start =
+                timer(id.c_str(), delay_us, payload);
+            ASSERT_EQ(lawn_durable_start(*client, &start, Result::keep,
+                                         &results[static_cast<size_t>(i)]),
+                      LAWN_OK);
+        }
+        run_until([&] {
+            return std::all_of(results.begin(), results.end(),
+                               [](const Result &r) { return r.is_answered; });
+        });
+    }
+
+    // Entries that the group has been given and not acknowledged.
+    long long unacknowledged(const char *group)
+    {
+        long long sum = 0;
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out",
+                 group});
+            sum += reply.is_error() ? 0 : reply[0].integer;
+        }
+        return sum;
+    }
+
+    // Nothing that was read and not acknowledged is within a lease.
+    bool is_given_back()
+    {
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1000"});
+            for (const Reply &entry : reply.elements) {
+                if (entry[2].integer < 100000000) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    lawn_durable_pump_t *pump = add_pump(client);
+    Taker taker{client};
+};
+
+} // namespace lawn_test
+
+#endif

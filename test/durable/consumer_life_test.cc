@@ -1,0 +1,201 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// How consumers begin and end, also with their connections, and those that only
+// look.
+
+#include "consumer_fixture.h"
+
+namespace
+{
+
+using namespace lawn_test;
+
+TEST_F(DurableConsumer, ASecondGroupOnlyReads)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    Taker second(client);
+    second.answer = [&](const lawn_durable_delivery_t *d) {
+        second.reply(d, LAWN_DURABLE_REJECT);
+    };
+    lawn_durable_consume_t consume = {};
+    consume.group = "second";
+    second.open(consume);
+    start("b", 0);
+    run_until([&] { return second.count("b") == 1 && taker.answered == 2; });
+    run_until([&] { return second.answered == second.taken.size(); });
+    EXPECT_EQ(second.statuses[LAWN_OK], static_cast<int>(second.answered));
+    EXPECT_EQ(get("b").state, LAWN_DURABLE_SUCCESS);
+}
+
+TEST_F(DurableConsumer, ALimitedOneReadsNoMore)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    consume.limit = 7;
+    taker.open(consume);
+    run_until([&] { return taker.answered == 7; });
+    run_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(taker.taken.size(), 7U);
+    // The others are not kept from those who come next.
+    Taker next(client);
+    next.open();
+    run_until([&] { return next.answered == 33; });
+    EXPECT_EQ(next.taken.size(), 33U);
+}
+
+TEST_F(DurableConsumer, AStoppedOneGivesBackWhatItHasNotGiven)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, LAWN_DURABLE_DONE);
+        if (taker.taken.size() == 5) {
+            lawn_durable_consumer_stop(taker.consumer);
+        }
+    };
+    taker.open(consume);
+    run_until([&] { return taker.answered == 5; });
+    EXPECT_EQ(taker.taken.size(), 5U);
+    run_until([&] { return is_given_back(); });
+    Taker next(client);
+    consume.lease_us = 600000000; // nothing runs out in this test
+    next.open(consume);
+    run_until([&] { return next.answered == 35; });
+    for (const Delivered &d : next.taken) {
+        EXPECT_EQ(d.deliveries, 1U) << d.id; // the others were not delivered
+    }
+}
+
+TEST_F(DurableConsumer, MayBeClosedWithinItsCallback)
+{
+    start_many(10);
+    taker.answer = [&](const lawn_durable_delivery_t *) { taker.close(); };
+    taker.open();
+    run_until([&] { return taker.taken.size() == 1; });
+    run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(taker.taken.size(), 1U);
+}
+
+// Without a poll between that and the close of the client.
+TEST_F(DurableConsumer, MayBeClosedInTheLastPoll)
+{
+    Client *const other = add_client();
+    Taker last(other);
+    last.answer = [&](const lawn_durable_delivery_t *) { last.close(); };
+    last.open();
+    start_many(1);
+    run_until([&] { return last.taken.size() == 1; });
+    other->close();
+    clients.pop_back();
+}
+
+TEST_F(DurableConsumer, AnswersOfOneThatIsClosedAreToldAndSent)
+{
+    taker.open();
+    taker.answer = [&](const lawn_durable_delivery_t *delivery) {
+        taker.reply(delivery, LAWN_DURABLE_DONE);
+        EXPECT_EQ(taker.answered, 0U);
+        taker.close();
+    };
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(taker.statuses[LAWN_ERR_IO], 1);
+    run_until_state("a", LAWN_DURABLE_SUCCESS);
+    EXPECT_EQ(taker.answered, 1U);
+}
+
+TEST_F(DurableConsumer, AConnectionThatIsLostIsMadeAnew)
+{
+    taker.open();
+    for (int round = 0; round < 10; ++round) {
+        start_many(30);
+        server->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+        server->command({"CLIENT", "KILL", "TYPE", "pubsub"});
+    }
+    // A start whose connection was lost may not have been done, but these are.
+    run_until([&] { return get("t0").status == LAWN_OK; });
+    start_many(30);
+    for (int i = 0; i < 30; ++i) {
+        const std::string id = "t" + std::to_string(i);
+        run_until_state(id.c_str(), LAWN_DURABLE_SUCCESS);
+        EXPECT_GT(taker.count(id), 0U);
+    }
+    EXPECT_EQ(unacknowledged("lawn"), 0);
+}
+
+TEST_F(DurableConsumer, AServerThatComesBackEmptyIsUsedAgain)
+{
+    taker.open();
+    start("a", 0);
+    run_until([&] { return taker.answered == 1; });
+    server->kill();
+    server->start();
+    run_until([&] {
+        const lawn_durable_start_t again = timer("b", 0);
+        const Result result = ask([&](Result *r) {
+            return lawn_durable_start(*client, &again, Result::keep, r);
+        });
+        return result.status == LAWN_OK;
+    });
+    run_until([&] { return taker.count("b") > 0; });
+}
+
+TEST_F(DurableConsumer, OneThatOnlyLooksAnswersNothing)
+{
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    taker.answer = nullptr;
+    taker.open(consume);
+    start_many(20);
+    run_until([&] { return taker.taken.size() == 20; });
+    EXPECT_EQ(lawn_durable_consumer_in_flight(taker.consumer), 0U);
+    EXPECT_EQ(get("t3").state, LAWN_DURABLE_DELIVERED);
+}
+
+// It answers nothing, so what it was given comes again.
+TEST_F(DurableConsumer, OneThatOnlyLooksTakesOverWhatNobodyAnswers)
+{
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    consume.lease_us = 50000;
+    taker.answer = nullptr;
+    taker.open(consume);
+    lawn_durable_start_t start = timer("a", 0);
+    start.max_attempts = 3;
+    this->start(start);
+    run_until_state("a", LAWN_DURABLE_DEAD);
+    ASSERT_EQ(taker.taken.size(), 3U);
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(taker.taken[i].deliveries, i + 1);
+    }
+}
+
+// What it was given stays with it; what it was not goes to others at once.
+TEST_F(DurableConsumer, OneThatOnlyLooksGivesBackWhatItHasNotGiven)
+{
+    start_many(40);
+    lawn_durable_consume_t consume = {};
+    consume.no_answer = true;
+    consume.lease_us = 600000000; // nothing runs out in this test
+    taker.answer = [&](const lawn_durable_delivery_t *) {
+        if (taker.taken.size() == 5) {
+            lawn_durable_consumer_stop(taker.consumer);
+        }
+    };
+    taker.open(consume);
+    run_until([&] { return taker.taken.size() == 5; });
+    Taker next(client);
+    consume.no_answer = false;
+    next.open(consume);
+    run_until([&] { return next.answered == 35; });
+    run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(next.taken.size(), 35U);
+    EXPECT_EQ(next.count_ids(), 35U);
+    for (const auto &taken : taker.taken) {
+        EXPECT_EQ(next.count(taken.id), 0U);
+    }
+}
+
+} // namespace
