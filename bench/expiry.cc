@@ -56,40 +56,30 @@ Result measure_batches(Arena &arena, const Load &load, Operation &&operation)
 
 Result tick(const Contender &contender, const Load &load)
 {
-    const Flow flow = {load.timers * usec, 1, 0};
-    Ttls ttls = ttls_of(flow, 0);
-    Arena arena(contender, load, load.timers, longest_of(flow));
-    if (!arena.declare(ttls)) {
-        return Result::unavailable();
+    Steady steady(contender, load, expiring(load.timers));
+    if (const auto failure = steady.begin()) {
+        return *failure;
     }
-    if (!populate(arena, load, flow, ttls)) {
-        return {};
-    }
+    Arena &arena = steady.arena;
     return measure_batches(arena, load, [&] {
         arena.now += usec;
-        arena.advance_and_restart(ttls);
+        arena.advance_and_restart(steady.ttls);
     });
 }
 
-// A stop in every microsecond ends half of the lives when the TTL is 0.7 times
-// the number of timers: exp(-0.7) is one half.
 Result life_cycle(const Contender &contender, const Load &load)
 {
-    const Flow flow = {load.timers * 7 * usec / 10, 2, 1};
-    Ttls ttls = ttls_of(flow, load.ttls);
-    Arena arena(contender, load, load.timers, longest_of(flow));
-    if (!arena.declare(ttls)) {
-        return Result::unavailable();
+    Steady steady(contender, load, living(load.timers));
+    if (const auto failure = steady.begin()) {
+        return *failure;
     }
-    if (!populate(arena, load, flow, ttls)) {
-        return {};
-    }
+    Arena &arena = steady.arena;
     return measure_batches(arena, load, [&] {
         arena.now += usec;
         const size_t index = arena.random.below(load.timers);
         arena.stop(index);
-        arena.start(index, ttls.at(arena.random()));
-        arena.advance_and_restart(ttls);
+        arena.start(index, steady.ttls.at(arena.random()));
+        arena.advance_and_restart(steady.ttls);
     });
 }
 

@@ -11,9 +11,9 @@
 namespace bench
 {
 
+// Distinct TTLs from load.ttls, here and below; 0: each start one of its own.
 Result tick(const Contender &contender, const Load &load);
 
-// Distinct TTLs from load.ttls, 0: each timer one of its own.
 Result expire_all(const Contender &contender, const Load &load);
 
 // The same, of timers that were re-armed after their start.

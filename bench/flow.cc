@@ -9,16 +9,15 @@
 namespace bench
 {
 
-Ttls ttls_of(const Flow &flow, size_t distinct)
+namespace
 {
-    return Ttls(flow.mean_ttl / 2, flow.mean_ttl, distinct);
-}
 
 Time longest_of(const Flow &flow)
 {
     return flow.mean_ttl / 2 + flow.mean_ttl;
 }
 
+// False when it takes too long.
 bool populate(Arena &arena, const Load &load, const Flow &flow,
               const Ttls &ttls)
 {
@@ -50,6 +49,36 @@ bool populate(Arena &arena, const Load &load, const Flow &flow,
     }
     arena.advance_and_restart(ttls);
     return true;
+}
+
+} // namespace
+
+Flow expiring(size_t timers)
+{
+    return {timers * usec, 1, 0};
+}
+
+Flow living(size_t timers)
+{
+    return {timers * 7 * usec / 10, 2, 1};
+}
+
+Steady::Steady(const Contender &contender, const Load &load, const Flow &flow)
+    : ttls(flow.mean_ttl / 2, flow.mean_ttl, load.ttls),
+      arena(contender, load, load.timers, longest_of(flow)), load_(load),
+      flow_(flow)
+{
+}
+
+std::optional<Result> Steady::begin()
+{
+    if (!arena.declare(ttls)) {
+        return Result::unavailable();
+    }
+    if (!populate(arena, load_, flow_, ttls)) {
+        return Result();
+    }
+    return {};
 }
 
 } // namespace bench

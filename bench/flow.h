@@ -12,6 +12,8 @@
 
 #include "arena.h"
 
+#include <optional>
+
 namespace bench
 {
 
@@ -21,14 +23,31 @@ struct Flow {
     double stops_per_usec; // of all timers together
 };
 
-// `distinct` of them; 0: each start one of its own.
-Ttls ttls_of(const Flow &flow, size_t distinct);
+// In each microsecond one timer expires, and is started anew.
+Flow expiring(size_t timers);
 
-Time longest_of(const Flow &flow);
+// A stop in every microsecond ends half of the lives when the TTL is 0.7 times
+// the number of timers: exp(-0.7) is one half.
+Flow living(size_t timers);
 
-// False when it takes too long.
-bool populate(Arena &arena, const Load &load, const Flow &flow,
-              const Ttls &ttls);
+// A contender in the flow, with load.ttls distinct TTLs; 0: each start one of
+// its own.
+class Steady
+{
+public:
+    Steady(const Contender &contender, const Load &load, const Flow &flow);
+
+    // First. Nothing when all timers run; else what a workload returns that
+    // cannot be measured.
+    std::optional<Result> begin();
+
+    Ttls ttls;
+    Arena arena;
+
+private:
+    const Load load_;
+    const Flow flow_;
+};
 
 } // namespace bench
 

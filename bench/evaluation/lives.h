@@ -18,21 +18,16 @@ class Lives
 public:
     Lives(const Contender &contender, const Load &load, unsigned burst);
 
-    // First; false if the contender cannot be told these TTLs.
-    bool can_declare();
-
-    // Then; false when it takes too long.
-    bool begin();
+    // First; see Steady.
+    std::optional<Result> begin();
 
     // Until the watch is over.
     void run(Stopwatch &watch, Latency &latency);
 
 private:
-    const Flow flow_;
-    Ttls ttls_;
-    Arena arena_;
-    const Load load_;
+    const size_t timers_;
     const unsigned burst_;
+    Steady steady_;
 };
 
 } // namespace bench

@@ -68,23 +68,20 @@ Result stop_each(const Contender &contender, const Load &load)
 
 Result tick_each(const Contender &contender, const Load &load)
 {
-    const Flow flow = {load.timers * usec, 1, 0};
-    Ttls ttls = ttls_of(flow, load.ttls);
-    Arena arena(contender, load, load.timers, longest_of(flow));
-    if (!arena.declare(ttls)) {
-        return Result::unavailable();
+    Steady steady(contender, load, expiring(load.timers));
+    if (const auto failure = steady.begin()) {
+        return *failure;
     }
-    if (!populate(arena, load, flow, ttls)) {
-        return {};
-    }
+    Arena &arena = steady.arena;
     Stopwatch watch(load.limit_sec, true);
     Latency ticks;
     size_t fired = 0;
     while (!watch.is_over() || ticks.count() < 1000) {
         arena.now += usec;
         watch.time(ticks, [&] { fired += arena.advance(); });
-        arena.restart_expired(
-            ttls, [&](size_t index, Time ttl) { arena.start(index, ttl); });
+        arena.restart_expired(steady.ttls, [&](size_t index, Time ttl) {
+            arena.start(index, ttl);
+        });
     }
     if (fired == 0) {
         arena.broken("no timer has expired");
@@ -93,48 +90,40 @@ Result tick_each(const Contender &contender, const Load &load)
 }
 
 Lives::Lives(const Contender &contender, const Load &load, unsigned burst)
-    : flow_{load.timers * 7 * usec / 10, 2, 1},
-      ttls_(ttls_of(flow_, load.ttls)),
-      arena_(contender, load, load.timers, longest_of(flow_)), load_(load),
-      burst_(burst)
+    : timers_(load.timers), burst_(burst),
+      steady_(contender, load, living(load.timers))
 {
 }
 
-bool Lives::can_declare()
+std::optional<Result> Lives::begin()
 {
-    return arena_.declare(ttls_);
-}
-
-bool Lives::begin()
-{
-    return populate(arena_, load_, flow_, ttls_);
+    return steady_.begin();
 }
 
 void Lives::run(Stopwatch &watch, Latency &latency)
 {
+    Arena &arena = steady_.arena;
+    const Ttls &ttls = steady_.ttls;
     const auto start = [&](size_t index, Time ttl) {
-        watch.time(latency, [&] { arena_.start(index, ttl); });
+        watch.time(latency, [&] { arena.start(index, ttl); });
     };
     while (!watch.is_over()) {
         for (unsigned i = 0; i < burst_; ++i) {
-            const size_t index = arena_.random.below(load_.timers);
-            watch.time(latency, [&] { arena_.stop(index); });
-            start(index, ttls_.at(arena_.random()));
+            const size_t index = arena.random.below(timers_);
+            watch.time(latency, [&] { arena.stop(index); });
+            start(index, ttls.at(arena.random()));
         }
-        arena_.now += burst_ * usec;
-        watch.time(latency, [&] { arena_.advance(); });
-        arena_.restart_expired(ttls_, start);
+        arena.now += burst_ * usec;
+        watch.time(latency, [&] { arena.advance(); });
+        arena.restart_expired(ttls, start);
     }
 }
 
 Result live(const Contender &contender, const Load &load, bool burst)
 {
     Lives lives(contender, load, burst ? 64 : 1);
-    if (!lives.can_declare()) {
-        return Result::unavailable();
-    }
-    if (!lives.begin()) {
-        return {};
+    if (const auto failure = lives.begin()) {
+        return *failure;
     }
     Stopwatch watch(load.limit_sec, true);
     Latency latency;

@@ -38,7 +38,7 @@ std::vector<Runner> begin(const LongRun &run,
         Runner runner;
         runner.contender = contender;
         runner.lives = std::make_unique<Lives>(*contender, load, 1);
-        if (!runner.lives->can_declare() || !runner.lives->begin()) {
+        if (runner.lives->begin()) {
             throw std::runtime_error(std::string(contender->traits.name) +
                                      " cannot begin the long run");
         }
