@@ -4,6 +4,8 @@
 
 #include "options.h"
 
+#include "arguments.h"
+
 #include <cctype>
 #include <cerrno>
 #include <cinttypes>
@@ -20,15 +22,11 @@ namespace sim
 namespace
 {
 
+using bench::refuse;
+
 constexpr uint64_t most_connections = 10000000;
 constexpr uint64_t most_hosts = 256;
 constexpr double most_hours = 1000;
-
-[[noreturn]] void refuse(const std::string &why)
-{
-    fprintf(stderr, "lawn_sim: %s; see --help\n", why.c_str());
-    exit(2);
-}
 
 uint64_t number(const char *option, const std::string &text, uint64_t least,
                 uint64_t most)
@@ -100,38 +98,33 @@ enum Option {
     help
 };
 
-const option option_table[] = {
-    {"seed", required_argument, nullptr, seed},
-    {"seeds", required_argument, nullptr, seeds},
-    {"connections", required_argument, nullptr, connections},
-    {"hosts", required_argument, nullptr, hosts},
-    {"hours", required_argument, nullptr, duration},
-    {"all-kinds", no_argument, nullptr, all_kinds},
-    {"quiet", no_argument, nullptr, quiet},
-    {"verbose", no_argument, nullptr, verbose},
-    {"help", no_argument, nullptr, help},
-    {nullptr, 0, nullptr, 0}};
+constexpr size_t with_argument = all_kinds; // the options before it
 
-void take(int choice, const char *name, Options &options)
+const std::vector<const char *> names = {"seed",  "seeds",   "connections",
+                                         "hosts", "hours",   "all-kinds",
+                                         "quiet", "verbose", "help"};
+
+void take(int choice, const char *argument, Options &options)
 {
+    const char *const name = names[static_cast<size_t>(choice)];
     switch (choice) {
     case seed:
-        options.first_seed = number(name, optarg, 0, UINT64_MAX);
+        options.first_seed = number(name, argument, 0, UINT64_MAX);
         options.last_seed = options.first_seed;
         break;
     case seeds:
-        take_seeds(name, optarg, options);
+        take_seeds(name, argument, options);
         break;
     case connections:
         options.connections =
-            static_cast<uint32_t>(number(name, optarg, 1, most_connections));
+            static_cast<uint32_t>(number(name, argument, 1, most_connections));
         break;
     case hosts:
         options.hosts =
-            static_cast<uint32_t>(number(name, optarg, 2, most_hosts));
+            static_cast<uint32_t>(number(name, argument, 2, most_hosts));
         break;
     case duration:
-        options.duration = hours(optarg);
+        options.duration = hours(argument);
         break;
     case all_kinds:
         options.wants_all_kinds = true;
@@ -153,18 +146,9 @@ void take(int choice, const char *name, Options &options)
 Options parse_options(int argc, char **argv)
 {
     Options options;
-    opterr = 0;
-    for (;;) {
-        int index = 0;
-        const int given = optind;
-        const int choice = getopt_long(argc, argv, "", option_table, &index);
-        if (choice == -1) {
-            break;
-        }
-        if (choice == '?') {
-            refuse(std::string("wrong option '") + argv[given] + "'");
-        }
-        take(choice, option_table[index].name, options);
+    for (const auto &[choice, argument] :
+         bench::given_options(argc, argv, names, with_argument)) {
+        take(choice, argument, options);
     }
     if (optind < argc) {
         refuse(std::string("unexpected argument '") + argv[optind] + "'");
