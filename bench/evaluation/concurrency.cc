@@ -128,9 +128,7 @@ void print_rows(const Sharings &all, const std::vector<Row> &rows,
 
 bool run_concurrently(unsigned repetitions, double limit_sec, uint64_t seed)
 {
-    Sharings all;
-    add_lawns(&all);
-    add_wheels(&all);
+    const Sharings all = all_sharings();
     bool is_good = true;
     for (const auto &sharing : all) {
         if (!is_whole(sharing.get())) {

@@ -2,6 +2,7 @@
 
 #include "peers/eal.h"
 
+#include <cerrno>
 #include <vector>
 
 #include <sched.h>
@@ -18,8 +19,13 @@ const char *start_eal(const std::string &lcores)
     cpu_set_t allowed;
     const bool is_pinned = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
     std::string arguments[] = {
-        "lawn_bench",  "--lcores=" + lcores, "--no-huge",         "--no-pci",
-        "--no-shconf", "--no-telemetry",     "--log-level=error",
+        program_invocation_short_name,
+        "--lcores=" + lcores,
+        "--no-huge",
+        "--no-pci",
+        "--no-shconf",
+        "--no-telemetry",
+        "--log-level=error",
     };
     std::vector<char *> argv;
     for (std::string &argument : arguments) {

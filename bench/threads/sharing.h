@@ -1,9 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Ways in which several threads may share timers, as lawn_bench threads
-// compares them. One thread, the owner, passes without end, and calls back;
-// others start and stop. A scheme has `timer_count` timers for these, and as
-// many of the owner's own; deadlines are ticks of lawn_get_time().
+// Ways in which several threads may share timers, as lawn_bench threads and
+// lawn_evaluate compare them. One thread, the owner, passes without end, and
+// calls back; others start and stop. A scheme has `timer_count` timers for
+// these, and as many of the owner's own; deadlines are ticks of
+// lawn_get_time().
 
 #ifndef LAWN_BENCH_THREADS_SHARING_H
 #define LAWN_BENCH_THREADS_SHARING_H
@@ -71,6 +72,9 @@ using Sharings = std::vector<std::unique_ptr<Sharing>>;
 void add_lawns(Sharings *all);
 void add_wheels(Sharings *all);
 void add_dpdk(Sharings *all); // where it was found
+
+// Those of this build that run here. What does not is told of on stderr.
+Sharings all_sharings();
 
 // lawn_bench threads [--quick]: the exit status.
 int run_threads(int argc, char **argv);

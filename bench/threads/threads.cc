@@ -218,19 +218,7 @@ int run_threads(int argc, char **argv)
         std::fprintf(stderr, "usage: lawn_bench threads [--quick]\n");
         return 2;
     }
-    Sharings all;
-    add_lawns(&all);
-    add_wheels(&all);
-#ifdef LAWN_BENCH_DPDK
-    add_dpdk(&all);
-#endif
-    for (auto i = all.begin(); i != all.end();) {
-        const char *const defect = (*i)->defect();
-        if (defect) {
-            std::fprintf(stderr, "lawn_bench: no %s: %s\n", (*i)->name, defect);
-        }
-        i = defect ? all.erase(i) : i + 1;
-    }
+    const Sharings all = all_sharings();
     const unsigned repetitions = is_quick ? 1 : 5;
     const unsigned rounds = is_quick ? 5 : 100;
     std::printf("%zu timers, %u processors\n", timer_count,
