@@ -50,6 +50,18 @@ double resident()
     return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
+double available_memory()
+{
+    std::ifstream file("/proc/meminfo");
+    double kib = 0;
+    for (std::string name; file >> name;) {
+        if (name == "MemAvailable:" && file >> kib) {
+            return kib * 1024;
+        }
+    }
+    return INFINITY;
+}
+
 namespace
 {
 

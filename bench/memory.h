@@ -22,6 +22,10 @@ Result resident_per_timer(const Contender &contender, const Load &load);
 double heap_in_use();
 double resident();
 
+// What processes may still take of this machine, in bytes; infinite: cannot be
+// told.
+double available_memory();
+
 // Before the first start.
 Result memory_empty(const Contender &contender, const Load &load);
 

@@ -266,13 +266,20 @@ bool Table::has(Statistic statistic) const
     return false;
 }
 
-size_t Table::repetitions() const
+size_t Table::repetitions(size_t column) const
 {
     size_t most = 0;
     for (const std::vector<Cell> &row : cells) {
-        for (const Cell &cell : row) {
-            most = std::max(most, cell.results.size());
-        }
+        most = std::max(most, row[column].results.size());
+    }
+    return most;
+}
+
+size_t Table::repetitions() const
+{
+    size_t most = 0;
+    for (size_t column = 0; column < columns.size(); ++column) {
+        most = std::max(most, repetitions(column));
     }
     return most;
 }
@@ -310,28 +317,62 @@ size_t steps(const Table &table, unsigned repetitions)
     return table.columns.size() * table.rows.size() * repetitions;
 }
 
+std::vector<unsigned> affordable(const std::vector<double> &seconds,
+                                 unsigned most, double budget_sec)
+{
+    std::vector<unsigned> counts;
+    for (const double taken : seconds) {
+        unsigned count = 0;
+        for (; count < most && taken <= budget_sec; ++count) {
+            budget_sec -= taken;
+        }
+        counts.push_back(count);
+    }
+    return counts;
+}
+
+namespace
+{
+
+// All contenders, once.
+void run_column(Table &table, size_t column, unsigned repetition,
+                Hopeless &hopeless, Progress &progress)
+{
+    Load load = table.columns[column].load;
+    load.seed += repetition + 1;
+    const size_t rows = table.rows.size();
+    for (size_t turn = 0; turn < rows; ++turn) {
+        const size_t row = (turn + repetition) % rows;
+        const Contender *const contender = table.rows[row];
+        progress.step(table.name + " " + table.columns[column].head + " " +
+                      contender->traits.name);
+        size_t &least =
+            hopeless.emplace(std::make_pair(contender, load.ttls), never)
+                .first->second;
+        run_cell(table, *contender, load, table.cells[row][column], least);
+    }
+}
+
+} // namespace
+
 void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
           Progress &progress)
 {
-    const size_t rows = table.rows.size();
-    table.cells.assign(rows, std::vector<Cell>(table.columns.size()));
+    const size_t columns = table.columns.size();
+    table.cells.assign(table.rows.size(), std::vector<Cell>(columns));
+    std::vector<unsigned> left(columns, repetitions);
+    std::vector<double> seconds(columns);
+    const auto begin = Clock::now();
     for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
-        for (size_t column = 0; column < table.columns.size(); ++column) {
-            Load load = table.columns[column].load;
-            load.seed += repetition + 1;
-            for (size_t turn = 0; turn < rows; ++turn) {
-                const size_t row = (turn + repetition) % rows;
-                const Contender *const contender = table.rows[row];
-                progress.step(table.name + " " + table.columns[column].head +
-                              " " + contender->traits.name);
-                size_t &least =
-                    hopeless
-                        .emplace(std::make_pair(contender, load.ttls), never)
-                        .first->second;
-                run_cell(table, *contender, load, table.cells[row][column],
-                         least);
+        for (size_t column = 0; column < columns; ++column) {
+            if (left[column] > 0) {
+                const auto turn = Clock::now();
+                run_column(table, column, repetition, hopeless, progress);
+                seconds[column] = seconds_since(turn);
             }
         }
+        left = affordable(seconds, repetitions - repetition - 1,
+                          table.budget_sec - seconds_since(begin));
     }
 }
 

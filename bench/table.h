@@ -51,15 +51,17 @@ struct Table {
     std::string what;
     std::string axis; // what the columns' heads count; empty: nothing
     bool needs_virtual_time = false;
-    double long_sec = 5; // what takes as long is done once
+    double long_sec = 5;          // what takes as long is done once
+    double budget_sec = INFINITY; // of all columns; see fill()
     std::function<Result(const Contender &, const Load &)> run;
     std::vector<Column> columns;
     std::vector<const Contender *> rows;
     std::vector<std::vector<Cell>> cells; // by row and column, once filled
 
     bool has(Statistic statistic) const;
-    // Of the cell that has the most.
+    // Of the cell that has the most, in all columns or in one.
     size_t repetitions() const;
+    size_t repetitions(size_t column) const;
 };
 
 // Shows how far the run has come, on a terminal.
@@ -89,8 +91,16 @@ using Hopeless = std::map<std::pair<const Contender *, size_t>, size_t>;
 // Steps of progress that fill() takes.
 size_t steps(const Table &table, unsigned repetitions);
 
+// How often more each column can be run, at most `most` times, if one time
+// takes `seconds` of each, and all must not take more than `budget_sec`. The
+// first columns come first.
+std::vector<unsigned> affordable(const std::vector<double> &seconds,
+                                 unsigned most, double budget_sec);
+
 // Contenders take turns, beginning with another one in each repetition. The
-// number of the repetition is added to the seed of the column.
+// number of the repetition is added to the seed of the column. When the table's
+// budget does not last for all repetitions, the last columns have fewer, but at
+// least one.
 void fill(Table &table, unsigned repetitions, Hopeless &hopeless,
           Progress &progress);
 

@@ -112,21 +112,22 @@ struct Row {
 void print_rows(const Sharings &all, const std::vector<Row> &rows,
                 const std::string &what, Cell Row::*cell)
 {
-    double baseline = NAN;
+    Cell base;
     for (size_t s = 0; s < all.size(); ++s) {
         if (std::string(all[s]->name) == "mutex + wheel") {
-            baseline = (rows[s].*cell).median(Statistic::figure);
+            base = rows[s].*cell;
         }
     }
     print_distribution_head(what.c_str(), "/ mutex + wheel");
     for (size_t s = 0; s < all.size(); ++s) {
-        print_distribution(all[s]->name, rows[s].*cell, baseline);
+        print_distribution(all[s]->name, rows[s].*cell,
+                           divisor(rows[s].*cell, base));
     }
 }
 
 } // namespace
 
-bool run_concurrently(unsigned repetitions, double limit_sec, uint64_t seed)
+bool run_concurrently(const Settings &settings)
 {
     const Sharings all = all_sharings();
     bool is_good = true;
@@ -138,11 +139,13 @@ bool run_concurrently(unsigned repetitions, double limit_sec, uint64_t seed)
     }
     for (const unsigned clients : client_counts) {
         std::vector<Row> rows(all.size());
-        for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
+        for (unsigned repetition = 0; repetition < settings.repetitions;
+             ++repetition) {
             for (size_t turn = 0; turn < all.size(); ++turn) {
                 const size_t s = (turn + repetition) % all.size();
-                const Mix mix = run_mix(all[s].get(), clients,
-                                        seed + repetition, limit_sec);
+                const Mix mix =
+                    run_mix(all[s].get(), clients, settings.seed + repetition,
+                            settings.limit_sec);
                 rows[s].operations.results.push_back(mix.operations.result());
                 rows[s].ticks.results.push_back(mix.ticks.result());
             }

@@ -41,10 +41,9 @@ struct Experiment {
     Result (*run)(const Contender &contender, const Load &load);
     bool is_of_memory;
     size_t most; // timers, by default
-    // Of those that have contenders of their own: prints, and returns false if
-    // one is broken.
-    bool (*run_alone)(unsigned repetitions, double limit_sec,
-                      uint64_t seed) = nullptr;
+    // Of those with tables of their own: prints, and returns false if a
+    // contender is broken.
+    bool (*run_alone)(const Settings &settings) = nullptr;
 };
 
 Result live_singly(const Contender &contender, const Load &load)
@@ -123,13 +122,9 @@ const char *name_of(const Experiment &experiment)
     return experiment.name;
 }
 
-struct Options {
+struct Options : Settings {
     std::vector<const Experiment *> experiments;
-    std::vector<const Contender *> contenders = pointers(all_contenders());
-    std::vector<size_t> sizes; // empty: up to most of the experiment
-    unsigned repetitions = 5;
-    double limit_sec = 0.1;
-    uint64_t seed = 0;
+    bool is_full = false;
     LongRun long_run = {100'000, 20, 0.25, 0};
     const char *csv = nullptr;
     const char *plot = nullptr;
@@ -144,18 +139,23 @@ void print_help()
         "part is first\nchecked to be a timer scheme.\n\n"
         "  --contenders C,...  all\n"
         "  --sizes N,...       running timers, up to 1e8 (1e2,1e3,...,1e6; "
-        "of\n                      insertion, deletion and memory up to 1e7)\n"
+        "of\n                      insertion, deletion and memory up to "
+        "1e7)\n"
         "  --repetitions N     5\n"
         "  --seconds S         of operations, for each figure (0.1)\n"
         "  --seed N            of the random numbers (0)\n"
-        "  --full              the long run takes ten minutes of each "
-        "contender,\n"
-        "                      instead of five seconds\n"
+        "  --full              all up to 1e7 timers, for as long as it takes; "
+        "the long\n                      run takes ten minutes of each "
+        "contender, instead of\n                      five seconds\n"
         "  --quick             small and once, in less than a minute\n"
         "  --csv FILE          the tables\n"
         "  --plot DIR          a plot of each table, as SVG and PNG, by "
         "gnuplot\n"
         "  --help\n\n"
+        "Without --full, no experiment takes much more than ten minutes: "
+        "where they are\nnot enough, the largest sizes are repeated less "
+        "often. Ratios are stated from five\nrepetitions on. Sizes for which "
+        "memory is missing are left out.\n\n"
         "experiments:\n");
     for (const Experiment &experiment : experiments) {
         printf("  %-20s %s\n", experiment.name, experiment.what);
@@ -204,6 +204,7 @@ void start_from(int choice, Options &options)
         options.limit_sec = 0.005;
         options.long_run = {1000, 4, 0.005, 0};
     } else if (choice == full) {
+        options.is_full = true;
         options.long_run = {100'000, 60, 10, 0};
     }
 }
@@ -245,6 +246,7 @@ void apply(int choice, const char *argument, Options &options)
 Options parse(int argc, char **argv)
 {
     Options options;
+    options.contenders = pointers(all_contenders());
     const std::vector<GivenOption> given =
         given_options(argc, argv, option_names, full);
     for (const auto &[choice, argument] : given) {
@@ -253,15 +255,39 @@ Options parse(int argc, char **argv)
     for (const auto &[choice, argument] : given) {
         apply(choice, argument, options);
     }
+    std::string named;
     for (; optind < argc; ++optind) {
-        options.experiments.push_back(
-            choose(experiments, argv[optind], "experiments", name_of).front());
+        named += (named.empty() ? "" : ",") + std::string(argv[optind]);
     }
-    if (options.experiments.empty()) {
-        options.experiments = pointers(experiments);
-    }
+    options.experiments =
+        named.empty() ? pointers(experiments)
+                      : choose(experiments, named, "experiments", name_of);
     options.long_run.seed = options.seed;
     return options;
+}
+
+// Of the experiment, without those that need more memory than there is.
+std::vector<size_t> sizes_of(const Experiment &experiment,
+                             const Options &options)
+{
+    // For each timer: its object, what a scheme allocates for it, its place in
+    // two random orders, and in the list of what has expired.
+    constexpr double bytes = 256;
+    constexpr double gib = 1 << 30;
+    constexpr size_t most_in_full = 10'000'000;
+    std::vector<size_t> sizes = options.sizes;
+    if (sizes.empty()) {
+        sizes = decades(100, options.is_full ? most_in_full : experiment.most);
+    }
+    const double room = available_memory();
+    while (!sizes.empty() && bytes * static_cast<double>(sizes.back()) > room) {
+        printf("\n%s: %zu timers are left out: they may take %.1f GiB, and "
+               "%.1f GiB are available\n",
+               experiment.name, sizes.back(),
+               bytes * static_cast<double>(sizes.back()) / gib, room / gib);
+        sizes.pop_back();
+    }
+    return sizes;
 }
 
 Table table_of(const Experiment &experiment, const Options &options)
@@ -271,12 +297,14 @@ Table table_of(const Experiment &experiment, const Options &options)
     table.unit = experiment.is_of_memory ? "bytes" : "ns";
     table.what = experiment.what;
     table.axis = "timers";
-    table.long_sec = 60;
+    // So that an experiment takes ten minutes at most, on a quiet machine: what
+    // is expected of the next repetition may be wrong.
+    constexpr double most_sec = 9 * 60;
+    table.long_sec = options.is_full ? INFINITY : 60;
+    table.budget_sec = options.is_full ? INFINITY : most_sec;
     table.run = experiment.run;
     table.rows = options.contenders;
-    for (const size_t size : options.sizes.empty()
-                                 ? decades(100, experiment.most)
-                                 : options.sizes) {
+    for (const size_t size : sizes_of(experiment, options)) {
         char head[32];
         snprintf(head, sizeof(head), "%zu", size);
         table.columns.push_back(
@@ -315,11 +343,22 @@ bool conform(const std::vector<const Contender *> &contenders)
     return all;
 }
 
+void print_missing(const Table &table, unsigned repetitions)
+{
+    for (size_t column = 0; column < table.columns.size(); ++column) {
+        const size_t count = table.repetitions(column);
+        if (count < repetitions) {
+            printf("%s: %s timers: %zu of %u repetitions, for want of time\n",
+                   table.name.c_str(), table.columns[column].head.c_str(),
+                   count, repetitions);
+        }
+    }
+}
+
 bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
 {
     if (experiment.run_alone) {
-        return experiment.run_alone(options.repetitions, options.limit_sec,
-                                    options.seed);
+        return experiment.run_alone(options);
     }
     Table table = table_of(experiment, options);
     if (experiment.run) {
@@ -332,6 +371,7 @@ bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
         } else {
             print_distributions(table);
         }
+        print_missing(table, options.repetitions);
     } else {
         table = run_for_long(options.long_run, options.contenders);
     }
@@ -362,7 +402,11 @@ int run(const Options &options)
            resolution().overhead * ns, resolution().step * ns);
     bool is_good = true;
     for (const Experiment *experiment : options.experiments) {
+        const lawn_time_t begin = lawn_get_time();
         is_good = run(*experiment, options, csv) && is_good;
+        printf("\n%s took %.1f s\n", experiment->name,
+               lawn_time_to_sec(lawn_get_time() - begin));
+        fflush(stdout);
     }
     return is_good ? 0 : 1;
 }

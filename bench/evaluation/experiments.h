@@ -13,6 +13,15 @@
 namespace bench
 {
 
+// What the command line asks for.
+struct Settings {
+    std::vector<const Contender *> contenders;
+    std::vector<size_t> sizes; // empty: those of the experiment
+    unsigned repetitions = 5;
+    double limit_sec = 0.1;
+    uint64_t seed = 0;
+};
+
 // This library's shared timers, as one thread uses them.
 Contender lawn_shared();
 
@@ -46,12 +55,17 @@ Table run_for_long(const LongRun &run,
 
 // Threads start and stop timers while an owner ticks. False if a way to share
 // timers is broken.
-bool run_concurrently(unsigned repetitions, double limit_sec, uint64_t seed);
+bool run_concurrently(const Settings &settings);
 
 // How long it takes to find what is due at the heads of so many queues, by
 // looking at all of them and by this library's alarms. False if a way is
 // broken.
-bool search_heads(unsigned repetitions, double limit_sec, uint64_t seed);
+bool search_heads(const Settings &settings);
+
+// What ratios of `cell` divide by: the median of `base`. NaN if one of them has
+// too few repetitions for a ratio.
+constexpr size_t least_repetitions = 5;
+double divisor(const Cell &cell, const Cell &base);
 
 // For each column of a table of latencies, the contenders with their
 // distributions.

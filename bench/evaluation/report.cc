@@ -4,6 +4,7 @@
 
 #include "evaluation/experiments.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -16,14 +17,15 @@ namespace
 // The paper's "Timer Wheel".
 constexpr const char *baseline = "hashed-wheel";
 
-double baseline_of(const Table &table, size_t column)
+// Empty where there is none.
+Cell baseline_of(const Table &table, size_t column)
 {
     for (size_t row = 0; row < table.rows.size(); ++row) {
         if (strcmp(table.rows[row]->traits.name, baseline) == 0) {
-            return table.cells[row][column].median(Statistic::figure);
+            return table.cells[row][column];
         }
     }
-    return NAN;
+    return {};
 }
 
 void print_value(double value)
@@ -36,6 +38,14 @@ void print_value(double value)
 }
 
 } // namespace
+
+double divisor(const Cell &cell, const Cell &base)
+{
+    return std::min(cell.results.size(), base.results.size()) <
+                   least_repetitions
+               ? NAN
+               : base.median(Statistic::figure);
+}
 
 void print_distribution_head(const char *what, const char *compared)
 {
@@ -74,10 +84,11 @@ void print_distributions(const Table &table)
         const std::string what = table.name + ": " + table.what + ", " +
                                  table.columns[column].head + " timers";
         print_distribution_head(what.c_str(), "/ hashed-wheel");
+        const Cell base = baseline_of(table, column);
         for (size_t row = 0; row < table.rows.size(); ++row) {
             print_distribution(table.rows[row]->traits.name,
                                table.cells[row][column],
-                               baseline_of(table, column));
+                               divisor(table.cells[row][column], base));
         }
     }
     fflush(stdout);

@@ -259,13 +259,14 @@ Steps run_way(const Way &way, size_t count, double limit_sec, uint64_t seed)
 
 } // namespace
 
-bool search_heads(unsigned repetitions, double limit_sec, uint64_t seed)
+bool search_heads(const Settings &settings)
 {
     const std::vector<Way> all = ways();
     std::vector<std::vector<Cell>> cells(all.size(),
                                          std::vector<Cell>(std::size(counts)));
     bool is_good = true;
-    for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
+    for (unsigned repetition = 0; repetition < settings.repetitions;
+         ++repetition) {
         for (size_t c = 0; c < std::size(counts); ++c) {
             size_t expired = 0;
             for (size_t w = 0; w < all.size(); ++w) {
@@ -273,7 +274,8 @@ bool search_heads(unsigned repetitions, double limit_sec, uint64_t seed)
                     continue;
                 }
                 const Steps steps =
-                    run_way(all[w], counts[c], limit_sec, seed + repetition);
+                    run_way(all[w], counts[c], settings.limit_sec,
+                            settings.seed + repetition);
                 expired = w == 0 ? steps.expired : expired;
                 if (steps.expired != expired || expired == 0) {
                     fprintf(stderr,
@@ -299,11 +301,13 @@ bool search_heads(unsigned repetitions, double limit_sec, uint64_t seed)
         printf("%-14s", all[w].name);
         for (size_t c = 0; c < std::size(counts); ++c) {
             const double nsec = cells[w][c].median(Statistic::figure);
-            if (all[w].can_run) {
-                printf(" %8.1f %6.2f", nsec,
-                       nsec / cells[0][c].median(Statistic::figure));
-            } else {
+            const double ratio = nsec / divisor(cells[w][c], cells[0][c]);
+            if (std::isnan(nsec)) {
                 printf(" %8s %6s", "n/a", "");
+            } else if (std::isnan(ratio)) {
+                printf(" %8.1f %6s", nsec, "-");
+            } else {
+                printf(" %8.1f %6.2f", nsec, ratio);
             }
         }
         printf("\n");

@@ -60,44 +60,54 @@ void run_window(const LongRun &run, Runner &runner)
     runner.windows.push_back(latency.result());
 }
 
-double median_mean(const Runner &runner, size_t from, size_t to)
+// Medians of the first and of the last quarter of the windows.
+struct Drift {
+    double first;
+    double last;
+};
+
+Drift drift_of(const Runner &runner, Statistic statistic)
 {
-    Cell cell;
-    for (size_t i = from; i < to; ++i) {
-        cell.results.push_back(runner.windows[i]);
-    }
-    return cell.median(Statistic::figure);
+    const auto quarter = static_cast<std::ptrdiff_t>(
+        std::max<size_t>(runner.windows.size() / 4, 1));
+    Cell first;
+    Cell last;
+    first.results.assign(runner.windows.begin(),
+                         runner.windows.begin() + quarter);
+    last.results.assign(runner.windows.end() - quarter, runner.windows.end());
+    return {first.median(statistic), last.median(statistic)};
 }
 
 void print(const LongRun &run, const std::vector<Runner> &runners)
 {
-    const size_t windows = run.windows;
-    const size_t quarter = std::max<size_t>(windows / 4, 1);
     printf("\nstability: %zu timers, 10 TTLs, %u windows of %g s for each "
-           "contender;\nmeans of operations in ns, as medians of the first and "
-           "of the last quarter of the\nwindows; growth in KiB, in the "
-           "contender's own windows\n%-20s %11s %9s %9s %8s %9s %9s\n",
-           run.timers, run.windows, run.window_sec, "", "operations", "first",
-           "last", "drift, %", "heap", "resident");
+           "contender;\nof the operations of a window, in ns: the mean and "
+           "p99.9, each as the median of the\nfirst and of the last quarter "
+           "of the windows; growth in KiB, in the contender's own\n"
+           "windows\n%-20s %11s %9s %9s %8s %9s %9s %8s %9s %9s\n",
+           run.timers, run.windows, run.window_sec, "", "operations", "mean",
+           "last", "drift, %", "p99.9", "last", "drift, %", "heap", "resident");
     for (const Runner &runner : runners) {
-        const double first = median_mean(runner, 0, quarter);
-        const double last = median_mean(runner, windows - quarter, windows);
-        printf("%-20s %11zu %9.1f %9.1f %8.1f %9.1f %9.1f\n",
-               runner.contender->traits.name, runner.all.count(), first, last,
-               100 * (last / first - 1), runner.heap / 1024,
-               runner.pages / 1024);
+        printf("%-20s %11zu", runner.contender->traits.name,
+               runner.all.count());
+        for (const Statistic statistic : {Statistic::figure, Statistic::p999}) {
+            const auto [first, last] = drift_of(runner, statistic);
+            printf(" %9.1f %9.1f %8.1f", first, last, 100 * (last / first - 1));
+        }
+        printf(" %9.1f %9.1f\n", runner.heap / 1024, runner.pages / 1024);
     }
     print_distribution_head("stability: all operations of all windows; least "
                             "and greatest are means of windows",
                             "/ first");
-    double baseline = NAN;
+    Cell base;
+    base.results = runners.front().windows;
+    const double first_mean = runners.front().all.result().figure;
     for (const Runner &runner : runners) {
         Cell means;
         means.results = runner.windows;
         const double least = means.least();
         const double greatest = means.greatest();
         Result all = runner.all.result();
-        baseline = std::isnan(baseline) ? all.figure : baseline;
         Cell cell;
         // The median of these three is the one in the middle.
         for (const double figure : {least, all.figure, greatest}) {
@@ -105,7 +115,8 @@ void print(const LongRun &run, const std::vector<Runner> &runners)
             result.figure = figure;
             cell.results.push_back(result);
         }
-        print_distribution(runner.contender->traits.name, cell, baseline);
+        print_distribution(runner.contender->traits.name, cell,
+                           std::isnan(divisor(means, base)) ? NAN : first_mean);
     }
     fflush(stdout);
 }

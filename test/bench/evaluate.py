@@ -22,6 +22,7 @@ SIZES = ["100", "1000"]
 SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
+EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "search", "stability"]
 
 failures = []
 
@@ -45,7 +46,7 @@ def rows_after(output, head):
     return output[start + 1:].split("\n\n")[0].splitlines()[1:]
 
 
-def check_distribution(rows, name):
+def check_distribution(rows, name, repetitions=1):
     row = next((row for row in rows if row.startswith(name + " ")), None)
     expect(row is not None, f"no row of {name} in {rows[:1]}")
     if row is None or row.strip().endswith(WORDS):
@@ -54,6 +55,8 @@ def check_distribution(rows, name):
     expect(len(cells) == 10, f"not ten columns: {row}")
     if len(cells) != 10:
         return
+    expect((cells[9] == "-") == (repetitions < 5),
+           f"a ratio of {repetitions} repetitions: {row}")
     mean, least, greatest, deviation, p50, p99, p999, longest = map(
         float, cells[:8])
     expect(least <= mean <= greatest, f"not in this order: {row}")
@@ -63,6 +66,9 @@ def check_distribution(rows, name):
 
 
 def check_tables(output):
+    for name in EXPERIMENTS:
+        expect(re.search(rf"^{name} took [0-9.]+ s$", output, re.M),
+               f"no time of {name}")
     has_dpdk = DPDK in output
     for name in LATENCIES:
         for size in SIZES:
@@ -125,6 +131,9 @@ def main():
     expect("200 timers" in result.stdout and "insertion" not in result.stdout
            and "hashed-wheel  " not in result.stdout,
            "more was run than was asked for")
+    result = run(program, "tick", "--quick", "--sizes", "200",
+                 "--contenders", "lawn,hashed-wheel", "--repetitions", "5")
+    check_distribution(rows_after(result.stdout, "tick: "), "lawn", 5)
     expect(run(program, "--help").returncode == 0, "--help fails")
     for options in (["--no"], ["tock"], ["--sizes"], ["--sizes", "0"],
                     ["--sizes", "1,x"], ["--contenders", "none"],

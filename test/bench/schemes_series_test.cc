@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What a run of lawn_bench says of itself: which contenders a plot shows, and
-// where the summary says that Lawn is first.
+// where the summary says that Lawn is first. How often what is repeated, when
+// time is short.
 
 #include "series.h"
 #include "summary.h"
@@ -139,6 +140,43 @@ TEST_F(ReportTest, says_nothing_without_lawn)
     add("list", Family::sorted, {1, 2});
     add("wheel", Family::wheel, {1, 2});
     EXPECT_EQ(summary(), "");
+}
+
+using Counts = std::vector<unsigned>;
+
+TEST(AffordableTest, first_columns_come_first)
+{
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, 450), (Counts{4, 4, 4}));
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, 443), (Counts{4, 4, 3}));
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, 60), (Counts{4, 4, 0}));
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, 25), (Counts{4, 2, 0}));
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, INFINITY), (Counts{4, 4, 4}));
+    EXPECT_EQ(bench::affordable({1, 10, 100}, 4, -1), (Counts{0, 0, 0}));
+    EXPECT_EQ(bench::affordable({1, 10}, 0, INFINITY), (Counts{0, 0}));
+}
+
+// The repetitions of each column, when all take `budget_sec`.
+std::vector<size_t> repetitions_within(double budget_sec)
+{
+    Contender contender = {};
+    contender.traits.name = "contender";
+    Table table;
+    table.columns = {{"1e3", {}}, {"1e4", {}}};
+    table.rows = {&contender};
+    table.budget_sec = budget_sec;
+    table.run = [](const Contender &, const bench::Load &) {
+        return bench::Result(1);
+    };
+    bench::Hopeless hopeless;
+    bench::Progress progress(10);
+    fill(table, 5, hopeless, progress);
+    return {table.repetitions(0), table.repetitions(1)};
+}
+
+TEST(AffordableTest, each_column_is_run_once_whatever_it_takes)
+{
+    EXPECT_EQ(repetitions_within(INFINITY), (std::vector<size_t>{5, 5}));
+    EXPECT_EQ(repetitions_within(0), (std::vector<size_t>{1, 1}));
 }
 
 } // namespace
