@@ -43,7 +43,8 @@ double patience(const Load &load)
 Arena::Arena(const Contender &contender, const Load &load, size_t nodes,
              Time longest_ttl)
     : random(load.seed), contender_(contender), load_(load),
-      patience_(patience(load)), order_(shuffled(nodes, load.seed))
+      patience_(patience(load)), order_(shuffled(nodes, load.seed)),
+      nodes_(contender, nodes)
 {
     Config config;
     config.tick = contender_tick;
@@ -53,7 +54,6 @@ Arena::Arena(const Contender &contender, const Load &load, size_t nodes,
     if (!scheme_) {
         broken("cannot be created");
     }
-    nodes_ = static_cast<char *>(contender.make_nodes(nodes));
     // Touched now, or the first contender to fill it pays the page faults.
     expired.assign(nodes, nullptr);
     expired.clear();
@@ -64,7 +64,6 @@ Arena::Arena(const Contender &contender, const Load &load, size_t nodes,
 Arena::~Arena()
 {
     contender_.destroy(scheme_);
-    contender_.free_nodes(nodes_);
 }
 
 void Arena::pass(Time time)

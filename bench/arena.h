@@ -138,12 +138,13 @@ public:
 
     void *node(size_t index)
     {
-        return nodes_ + index * contender_.node_size;
+        return nodes_.begin() + index * contender_.node_size;
     }
 
     size_t index_of(const void *node) const
     {
-        return static_cast<size_t>(static_cast<const char *>(node) - nodes_) /
+        return static_cast<size_t>(static_cast<const char *>(node) -
+                                   nodes_.begin()) /
                contender_.node_size;
     }
 
@@ -282,7 +283,7 @@ private:
     const double patience_;
     const std::vector<uint32_t> &order_;
     void *scheme_;
-    char *nodes_;
+    const Nodes nodes_;
 };
 
 } // namespace bench

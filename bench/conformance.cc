@@ -25,8 +25,7 @@ class Check
 public:
     Check(const Contender &contender, const Config &config)
         : contender_(contender), config_(config),
-          scheme_(contender.create(config)),
-          nodes_(static_cast<char *>(contender.make_nodes(config.capacity))),
+          scheme_(contender.create(config)), nodes_(contender, config.capacity),
           model_(traits_of(contender), config, now_, config.capacity)
     {
         if (!scheme_) {
@@ -40,7 +39,6 @@ public:
         if (scheme_) {
             contender_.destroy(scheme_);
         }
-        contender_.free_nodes(nodes_);
     }
 
     Check(const Check &) = delete;
@@ -165,13 +163,13 @@ private:
 
     void *node(size_t index)
     {
-        return nodes_ + index * contender_.node_size;
+        return nodes_.begin() + index * contender_.node_size;
     }
 
     size_t index_of(const void *node) const
     {
         return (reinterpret_cast<uintptr_t>(node) -
-                reinterpret_cast<uintptr_t>(nodes_)) /
+                reinterpret_cast<uintptr_t>(nodes_.begin())) /
                contender_.node_size;
     }
 
@@ -179,7 +177,7 @@ private:
     const Config config_;
     Time now_ = sec;
     void *scheme_;
-    char *nodes_;
+    const Nodes nodes_;
     Model model_;
     std::set<Time> declared_;
     size_t fired_ = 0;

@@ -11,6 +11,7 @@
 
 #include "schemes/scheme.h"
 
+#include <new>
 #include <vector>
 
 namespace bench
@@ -37,9 +38,9 @@ struct Contender {
     // nullptr if it cannot run here; the reason goes to stderr, once.
     void *(*create)(const Config &config);
     void (*destroy)(void *scheme);
-    // `count` idle nodes in an array, node_size apart.
-    void *(*make_nodes)(size_t count);
-    void (*free_nodes)(void *nodes);
+    // Makes `count` idle nodes in memory, node_size apart, and ends them.
+    void (*make_nodes)(void *memory, size_t count);
+    void (*end_nodes)(void *memory, size_t count);
     void (*start)(void *scheme, void *node, Time now, Time ttl);
     bool (*stop)(void *scheme, void *node);
     unsigned (*advance)(void *scheme, Time now, unsigned budget);
@@ -64,6 +65,61 @@ template <class Node> struct alignas(64) Object {
     Node node; // first
 };
 
+// A contender's idle nodes, on the heap.
+class Nodes
+{
+public:
+    Nodes(const Contender &contender, size_t count)
+        : contender_(contender), count_(count),
+          memory_(allocate(contender.node_size * count))
+    {
+        contender.make_nodes(memory_, count);
+    }
+
+    ~Nodes()
+    {
+        contender_.end_nodes(memory_, count_);
+        operator delete(memory_, alignment);
+    }
+
+    Nodes(const Nodes &) = delete;
+    Nodes &operator=(const Nodes &) = delete;
+
+    char *begin() const
+    {
+        return memory_;
+    }
+
+private:
+    static constexpr std::align_val_t alignment{64};
+
+    static char *allocate(size_t size)
+    {
+        return static_cast<char *>(operator new(size, alignment));
+    }
+
+    const Contender &contender_;
+    const size_t count_;
+    char *const memory_;
+};
+
+// What make_nodes() and end_nodes() of most contenders are.
+template <class T> void make_objects(void *memory, size_t count)
+{
+    auto *const objects = static_cast<Object<T> *>(memory);
+    for (size_t i = 0; i < count; ++i) {
+        new (objects + i) Object<T>();
+    }
+}
+
+template <class T> void end_objects(void *memory, size_t count)
+{
+    auto *const objects = static_cast<Object<T> *>(memory);
+    for (size_t i = 0; i < count; ++i) {
+        objects[i].~Object<T>();
+    }
+}
+
 // A contender from a class as schemes/scheme.h describes it.
 template <class Scheme> Contender contender_of()
 {
@@ -76,12 +132,8 @@ template <class Scheme> Contender contender_of()
         return new Scheme(config);
     };
     c.destroy = [](void *scheme) { delete static_cast<Scheme *>(scheme); };
-    c.make_nodes = [](size_t count) -> void * {
-        return new Object<Node>[count]();
-    };
-    c.free_nodes = [](void *nodes) {
-        delete[] static_cast<Object<Node> *>(nodes);
-    };
+    c.make_nodes = make_objects<Node>;
+    c.end_nodes = end_objects<Node>;
     c.start = [](void *scheme, void *node, Time now, Time ttl) {
         static_cast<Scheme *>(scheme)->start(*static_cast<Node *>(node), now,
                                              ttl);

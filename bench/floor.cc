@@ -170,10 +170,9 @@ Contender recorder()
         log_of_lawn.clear();
         return inner.create(config);
     };
-    c.make_nodes = [](size_t count) {
-        void *const nodes = inner.make_nodes(count);
-        first_node = static_cast<char *>(nodes);
-        return nodes;
+    c.make_nodes = [](void *memory, size_t count) {
+        inner.make_nodes(memory, count);
+        first_node = static_cast<char *>(memory);
     };
     c.advance = [](void *scheme, Time now, unsigned budget) {
         const unsigned count = inner.advance(scheme, now, budget);
@@ -193,10 +192,9 @@ Contender memory_floor()
 {
     Contender c = contender_of<Floor>();
     c.is_floor = true;
-    c.make_nodes = [](size_t count) -> void * {
-        auto *const nodes = new Object<Floor::Node>[count]();
-        first_node = reinterpret_cast<char *>(nodes);
-        return nodes;
+    c.make_nodes = [](void *memory, size_t count) {
+        make_objects<Floor::Node>(memory, count);
+        first_node = static_cast<char *>(memory);
     };
     c.is_over = [](void *scheme) {
         return static_cast<Floor *>(scheme)->is_over();

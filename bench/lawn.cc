@@ -69,16 +69,14 @@ Contender with_timers(const Traits &traits)
     c.traits = traits;
     c.node_bytes = sizeof(lawn_timer_t);
     c.node_size = sizeof(Object<lawn_timer_t>);
-    c.make_nodes = [](size_t count) -> void * {
-        auto *const objects = new Object<lawn_timer_t>[count];
+    c.make_nodes = [](void *memory, size_t count) {
+        auto *const objects = static_cast<Object<lawn_timer_t> *>(memory);
         for (size_t i = 0; i < count; ++i) {
-            lawn_timer_init(&objects[i].node, on_expired);
+            lawn_timer_init(&(new (objects + i) Object<lawn_timer_t>)->node,
+                            on_expired);
         }
-        return objects;
     };
-    c.free_nodes = [](void *nodes) {
-        delete[] static_cast<Object<lawn_timer_t> *>(nodes);
-    };
+    c.end_nodes = end_objects<lawn_timer_t>;
     return c;
 }
 

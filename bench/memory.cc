@@ -105,15 +105,14 @@ bool measure_here(const Contender &contender, const Load &load, Usage &usage)
     malloc_trim(0);
     const double resident_before = resident();
     const double before = heap_in_use();
-    void *const nodes = contender.make_nodes(load.timers);
+    const Nodes nodes(contender, load.timers);
     const double with_nodes = heap_in_use();
     void *const scheme = contender.create(config);
     const double with_scheme = heap_in_use();
-    const bool is_running = start_all(contender, load, scheme, nodes);
+    const bool is_running = start_all(contender, load, scheme, nodes.begin());
     const double with_all = heap_in_use();
     usage.resident = resident() - resident_before;
     contender.destroy(scheme);
-    contender.free_nodes(nodes);
     usage.nodes = with_nodes - before;
     usage.empty = with_scheme - with_nodes;
     usage.running = with_all - with_nodes;

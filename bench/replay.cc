@@ -270,7 +270,7 @@ class Player
 {
 public:
     Player(const Trace &trace, const Contender &contender)
-        : trace_(trace), contender_(contender)
+        : trace_(trace), contender_(contender), nodes_(contender, trace.timers)
     {
         Config config;
         config.tick = contender_tick;
@@ -280,7 +280,6 @@ public:
             longest_ttl_ = trace.longest_ttl;
         }
         scheme_ = contender.create(config);
-        nodes_ = static_cast<char *>(contender.make_nodes(trace.timers));
         expired.assign(trace.timers, nullptr);
         expired.clear();
         can_play_ = scheme_ && read_values();
@@ -291,7 +290,6 @@ public:
         if (scheme_) {
             contender_.destroy(scheme_);
         }
-        contender_.free_nodes(nodes_);
     }
 
     Player(const Player &) = delete;
@@ -358,7 +356,7 @@ private:
 
     void perform(const Trace::Event &event)
     {
-        void *const node = nodes_ + event.timer * contender_.node_size;
+        void *const node = nodes_.begin() + event.timer * contender_.node_size;
         switch (event.call) {
         case Trace::Call::start:
             contender_.start(
@@ -394,7 +392,7 @@ private:
     const Contender &contender_;
     Time longest_ttl_ = never;
     void *scheme_;
-    char *nodes_;
+    const Nodes nodes_;
     std::vector<Time> values_; // by event
     bool can_play_;
 };

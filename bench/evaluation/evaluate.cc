@@ -83,6 +83,10 @@ const std::vector<Experiment> experiments = {
      1'000'000, run_concurrently},
     {"search", "what is due at the heads of 16 to 4096 queues", 0, nullptr,
      false, 0, search_heads},
+    {"pages", "first touch and huge pages, 10 TTLs", 10, nullptr, false, 0,
+     compare_pages},
+    {"slack", "how late a sleeping program wakes up, by timer slack", 0,
+     nullptr, false, 0, compare_slack},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
      nullptr, false, 1'000'000},
 };

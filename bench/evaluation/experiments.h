@@ -62,6 +62,14 @@ bool run_concurrently(const Settings &settings);
 // broken.
 bool search_heads(const Settings &settings);
 
+// What the first touch of memory and the size of its pages cost; how late a
+// program wakes up, by its thread's timer slack.
+bool compare_pages(const Settings &settings);
+bool compare_slack(const Settings &settings);
+
+// Of the contenders, those for experiments that do not need all.
+std::vector<const Contender *> few(const std::vector<const Contender *> &all);
+
 // What ratios of `cell` divide by: the median of `base`. NaN if one of them has
 // too few repetitions for a ratio.
 constexpr size_t least_repetitions = 5;

@@ -77,8 +77,8 @@ Contender lawn_shared()
     c.node_size = sizeof(Node);
     c.create = [](const Config &) -> void * { return new Owner; };
     c.destroy = [](void *owner) { delete static_cast<Owner *>(owner); };
-    c.make_nodes = [](size_t count) -> void * { return new Node[count](); };
-    c.free_nodes = [](void *nodes) { delete[] static_cast<Node *>(nodes); };
+    c.make_nodes = make_objects<lawn_shared_t>;
+    c.end_nodes = end_objects<lawn_shared_t>;
     c.start = [](void *owner, void *node, Time now, Time ttl) {
         auto *const timer = static_cast<Node *>(node);
         if (!timer->node.box) {

@@ -290,10 +290,9 @@ Contender recording(const Contender &contender)
     record = {};
     recorded = contender;
     Contender c = contender;
-    c.make_nodes = [](size_t count) {
-        void *const nodes = recorded.make_nodes(count);
-        first_node = static_cast<char *>(nodes);
-        return nodes;
+    c.make_nodes = [](void *memory, size_t count) {
+        recorded.make_nodes(memory, count);
+        first_node = static_cast<char *>(memory);
     };
     c.start = [](void *scheme, void *node, Time now, Time ttl) {
         record.started.push_back(index_of(node));

@@ -237,18 +237,15 @@ bench::Contender contender()
         return lawn;
     };
     c.destroy = [](void *lawn) { lawn_destroy(static_cast<lawn_t *>(lawn)); };
-    c.make_nodes = [](size_t count) -> void * {
-        lawn_timer_t *const nodes = new lawn_timer_t[count];
+    c.make_nodes = [](void *memory, size_t count) {
+        auto *const nodes = static_cast<lawn_timer_t *>(memory);
         for (size_t i = 0; i < count; ++i) {
             lawn_timer_init(&nodes[i], [](lawn_timer_t *timer, lawn_time_t) {
                 bench::expired.push_back(timer);
             });
         }
-        return nodes;
     };
-    c.free_nodes = [](void *nodes) {
-        delete[] static_cast<lawn_timer_t *>(nodes);
-    };
+    c.end_nodes = [](void *, size_t) {};
     c.start = [](void *lawn, void *node, Time now, Time ttl) {
         lawn_timer_start(static_cast<lawn_t *>(lawn),
                          static_cast<lawn_timer_t *>(node), now, ttl);

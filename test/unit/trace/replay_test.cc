@@ -40,7 +40,7 @@ void PrintTo(const Fire &fire, std::ostream *out)
 
 // What the contender below has seen.
 struct Seen {
-    std::vector<lawn_timer_t> nodes;
+    lawn_timer_t *nodes;
     std::vector<bench::Time> polls;
     std::vector<bench::Time> ttls;
     std::vector<Fire> fires;
@@ -59,21 +59,20 @@ bench::Contender contender()
     c.create = [](const bench::Config &config) -> void * {
         lawn_t *lawn = nullptr;
         lawn_create(nullptr, &lawn);
-        seen = {};
         seen.config = config;
         return lawn;
     };
     c.destroy = [](void *lawn) { lawn_destroy(static_cast<lawn_t *>(lawn)); };
-    c.make_nodes = [](size_t count) -> void * {
-        seen.nodes.resize(count);
-        for (lawn_timer_t &timer : seen.nodes) {
-            lawn_timer_init(&timer, [](lawn_timer_t *t, lawn_time_t) {
+    c.make_nodes = [](void *memory, size_t count) {
+        seen = {};
+        seen.nodes = static_cast<lawn_timer_t *>(memory);
+        for (size_t i = 0; i < count; ++i) {
+            lawn_timer_init(&seen.nodes[i], [](lawn_timer_t *t, lawn_time_t) {
                 bench::expired.push_back(t);
             });
         }
-        return seen.nodes.data();
     };
-    c.free_nodes = [](void *) {};
+    c.end_nodes = [](void *, size_t) {};
     c.start = [](void *lawn, void *node, bench::Time now, bench::Time ttl) {
         seen.ttls.push_back(ttl);
         lawn_timer_start(static_cast<lawn_t *>(lawn),
@@ -91,7 +90,7 @@ bench::Contender contender()
         for (const void *node : bench::expired) {
             const auto *const timer = static_cast<const lawn_timer_t *>(node);
             seen.fires.push_back(
-                {now - origin, static_cast<size_t>(timer - seen.nodes.data())});
+                {now - origin, static_cast<size_t>(timer - seen.nodes)});
         }
         return fired;
     };
