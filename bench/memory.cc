@@ -10,6 +10,7 @@
 #include "memory.h"
 
 #include "arena.h"
+#include "child.h"
 
 #include <algorithm>
 #include <fstream>
@@ -17,7 +18,6 @@
 
 #include <malloc.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace bench
@@ -164,33 +164,20 @@ Result memory_per_timer(const Contender &contender, const Load &load)
 // that is free before the measuring.
 Result resident_per_timer(const Contender &contender, const Load &load)
 {
-    int ends[2];
-    if (!can_measure(contender) || resident() == 0 || pipe(ends) != 0) {
+    if (!can_measure(contender) || resident() == 0) {
         return Result::unavailable();
     }
-    malloc_trim(0); // what the child would copy the tables of
-    const pid_t child = fork();
-    if (child == 0) {
+    const std::optional<double> bytes = in_child([&] {
         Usage usage;
-        const bool is_running = measure_here(contender, load, usage);
-        const double bytes = is_running ? usage.resident : NAN;
-        const bool is_written =
-            write(ends[1], &bytes, sizeof(bytes)) == sizeof(bytes);
-        _exit(is_written ? 0 : 1);
-    }
-    close(ends[1]);
-    double bytes = NAN;
-    const bool is_read = read(ends[0], &bytes, sizeof(bytes)) == sizeof(bytes);
-    close(ends[0]);
-    if (child > 0) {
-        waitpid(child, nullptr, 0);
-    }
-    if (!is_read) {
+        return measure_here(contender, load, usage) ? usage.resident
+                                                    : double{NAN};
+    });
+    if (!bytes) {
         return Result::unavailable();
     }
     const auto beside =
         static_cast<double>(contender.node_size - contender.node_bytes);
-    return bytes / static_cast<double>(load.timers) - beside;
+    return *bytes / static_cast<double>(load.timers) - beside;
 }
 
 Result memory_empty(const Contender &contender, const Load &load)

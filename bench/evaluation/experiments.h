@@ -67,6 +67,10 @@ bool search_heads(const Settings &settings);
 bool compare_pages(const Settings &settings);
 bool compare_slack(const Settings &settings);
 
+// A worker with its timers on its own NUMA node, and on another. False if
+// memory was not where it was to be.
+bool compare_nodes(const Settings &settings);
+
 // Of the contenders, those for experiments that do not need all.
 std::vector<const Contender *> few(const std::vector<const Contender *> &all);
 

@@ -63,14 +63,14 @@ double divisor(const Cell &cell, const Cell &base)
 
 void print_distribution_head(const char *what, const char *compared)
 {
-    printf("\n%s; ns\n%-20s %9s %9s %9s %9s %9s %9s %9s %9s %8s  %s\n", what,
+    printf("\n%s; ns\n%-26s %9s %9s %9s %9s %9s %9s %9s %9s %8s  %s\n", what,
            "", "mean", "least", "greatest", "deviation", "p50", "p99", "p99.9",
            "max", "left out", compared);
 }
 
 void print_distribution(const char *name, const Cell &cell, double compared)
 {
-    printf("%-20s", name);
+    printf("%-26s", name);
     const double mean = cell.median(Statistic::figure);
     if (std::isnan(mean)) {
         printf(" %9s\n", cell.is_unavailable ? "n/a" : "too slow");
