@@ -71,8 +71,10 @@ bool compare_slack(const Settings &settings);
 // memory was not where it was to be.
 bool compare_nodes(const Settings &settings);
 
-// Of the contenders, those for experiments that do not need all.
-std::vector<const Contender *> few(const std::vector<const Contender *> &all);
+// Of the contenders, those for an experiment that does not need all. If there
+// are none, it says so.
+std::vector<const Contender *> few(const Settings &settings,
+                                   const char *experiment);
 
 // What ratios of `cell` divide by: the median of `base`. NaN if one of them has
 // too few repetitions for a ratio.

@@ -127,9 +127,11 @@ constexpr Operation operations[] = {
 class Comparison
 {
 public:
-    Comparison(const Settings &settings, int worker, int other)
-        : settings_(settings), contenders_(few(settings.contenders)),
-          worker_(worker), other_(other)
+    Comparison(const Settings &settings,
+               const std::vector<const Contender *> &contenders, int worker,
+               int other)
+        : settings_(settings), contenders_(contenders), worker_(worker),
+          other_(other)
     {
     }
 
@@ -189,7 +191,7 @@ private:
     }
 
     const Settings &settings_;
-    const std::vector<const Contender *> contenders_;
+    const std::vector<const Contender *> &contenders_;
     const int worker_;
     const int other_;
     Pages pages_;
@@ -197,10 +199,14 @@ private:
 
 bool compare(const Settings &settings, int worker, int other)
 {
+    const std::vector<const Contender *> contenders = few(settings, "numa");
+    if (contenders.empty()) {
+        return true;
+    }
     const std::vector<size_t> sizes =
         settings.sizes.empty() ? std::vector<size_t>{1000, 100'000, 1'000'000}
                                : settings.sizes;
-    Comparison comparison(settings, worker, other);
+    Comparison comparison(settings, contenders, worker, other);
     for (const Operation &operation : operations) {
         for (const size_t timers : sizes) {
             comparison.run(operation, timers);

@@ -221,7 +221,8 @@ bool compare_pages(const Settings &settings)
     const size_t timers =
         settings.sizes.empty() ? 1'000'000 : settings.sizes.back();
     Figures last = {};
-    for (const Contender *contender : few(settings.contenders)) {
+    const std::vector<const Contender *> contenders = few(settings, "pages");
+    for (const Contender *contender : contenders) {
         std::vector<Cell> starts(kind_count);
         std::vector<Cell> restarts(kind_count);
         for (unsigned repetition = 0; repetition < settings.repetitions;
@@ -242,7 +243,9 @@ bool compare_pages(const Settings &settings)
         print("a stop and a start at random" + of, restarts, true);
         fflush(stdout);
     }
-    print_given(last);
+    if (!contenders.empty()) {
+        print_given(last);
+    }
     return true;
 }
 

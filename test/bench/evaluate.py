@@ -22,7 +22,9 @@ SIZES = ["100", "1000"]
 SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
-EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "search", "stability"]
+EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "search", "pages", "slack",
+                                    "numa", "stability"]
+FEW = ["lawn", "lawn-textbook", "hashed-wheel", "hierarchical-wheel"]
 
 failures = []
 
@@ -91,6 +93,26 @@ def check_tables(output):
     for way in ("lawn-queue", "scalar"):
         row = next((row for row in rows if row.startswith(way + " ")), "")
         expect(len(row.split()) == 1 + 2 * 5, f"no row of {way} in search")
+    for contender in FEW:
+        rows = rows_after(output, "pages: a timer is initialised and started, "
+                          f"10 TTLs, 1000 timers, {contender};")
+        for kind in ("touched", "untouched", "touched, huge",
+                     "untouched, huge"):
+            check_distribution(rows, kind)
+        rows = rows_after(output, "pages: a stop and a start at random, "
+                          f"10 TTLs, 1000 timers, {contender};")
+        for kind in ("touched", "touched, huge"):
+            check_distribution(rows, kind)
+    expect(re.search(r"^pages: (the system refuses|of memory for which)",
+                     output, re.M), "no word of huge pages")
+    rows = rows_after(output, "slack: how late")
+    for way in ("engine", "engine, 1 ns", "ppoll", "ppoll, 1 ns"):
+        check_distribution(rows, way)
+    expect(re.search(r"^slack: the default is [0-9]+ ns", output, re.M),
+           "no word of the slack")
+    expect(re.search(r"^numa: .* so there is nothing to measure$", output, re.M)
+           or re.search(r"^numa: the worker ran on node [0-9]+", output, re.M),
+           "no word of NUMA nodes")
     for contender in CONTENDERS:
         check_distribution(rows_after(output, "stability: all operations"),
                            contender)
@@ -134,6 +156,10 @@ def main():
     result = run(program, "tick", "--quick", "--sizes", "200",
                  "--contenders", "lawn,hashed-wheel", "--repetitions", "5")
     check_distribution(rows_after(result.stdout, "tick: "), "lawn", 5)
+    result = run(program, "pages", "numa", "--quick", "--contenders",
+                 "multimap")
+    expect(result.returncode == 0 and "pages: takes lawn " in result.stdout,
+           f"of none of its contenders: {result.stdout}")
     expect(run(program, "--help").returncode == 0, "--help fails")
     for options in (["--no"], ["tock"], ["--sizes"], ["--sizes", "0"],
                     ["--sizes", "1,x"], ["--contenders", "none"],
