@@ -363,7 +363,8 @@ void print_missing(const Table &table, unsigned repetitions)
 {
     for (size_t column = 0; column < table.columns.size(); ++column) {
         const size_t count = table.repetitions(column);
-        if (count < repetitions) {
+        // If there is none, each row says that it was too slow.
+        if (count != 0 && count < repetitions) {
             printf("%s: %s timers: %zu of %u repetitions, for want of time\n",
                    table.name.c_str(), table.columns[column].head.c_str(),
                    count, repetitions);
