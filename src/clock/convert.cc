@@ -8,6 +8,8 @@
 
 #include "clock/convert.h"
 
+#include "base/base.h"
+
 #include <string.h>
 
 namespace lawn
@@ -46,7 +48,8 @@ lawn_time_t ticks_from(double value, uint64_t units_per_sec,
         return 0;
     }
     // This is only a bound, so that the product below fits: 2^65 * 1e9 is below
-    // 2^95.
+    // 2^95. Two mantissas of 53 bits are above that, so its exponent is below
+    // 0.
     const double scale = ticks_per_sec / static_cast<double>(units_per_sec);
     if (!(value * scale < two_to_65)) {
         return LAWN_TIME_INFINITY;
@@ -56,10 +59,9 @@ lawn_time_t ticks_from(double value, uint64_t units_per_sec,
     const Parts b = parts_of(ticks_per_sec);
     uint128 product = uint128{a.mantissa} * b.mantissa;
     const int exponent = a.exponent + b.exponent;
+    LAWN_ASSERT(exponent < 0);
     bool inexact = false;
-    if (exponent >= 0) {
-        product <<= exponent;
-    } else if (exponent > -128) {
+    if (exponent > -128) {
         const uint128 whole = product >> -exponent;
         inexact = whole << -exponent != product;
         product = whole;

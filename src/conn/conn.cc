@@ -75,15 +75,15 @@ lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
 }
 
 // Starts the retransmit timer. It expires after the RTO, or exactly when the
-// peer timeout is over if that is earlier.
+// peer timeout is over if that is earlier. The callers have seen to it that the
+// peer timeout is not over yet.
 void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
 {
     lawn_time_t ttl = conn->rto;
     if (conn->params.peer_timeout != 0) {
         const lawn_time_t end =
             add_saturating(conn->unacked_since, conn->params.peer_timeout);
-        const lawn_time_t left = end > now ? end - now : 0;
-        ttl = earlier_of(ttl, left);
+        ttl = earlier_of(ttl, end - now);
     }
     lawn_timer_start(conn->engine->lawn, &conn->retransmit, now, ttl);
 }
@@ -109,8 +109,8 @@ bool can_have_taken(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt)
         return true;
     }
     // `now` may be the time of a pass, and the round trip may have ended later.
-    const lawn_time_t latest = read_clock(conn->engine);
-    return latest >= conn->since && more_than <= latest - conn->since;
+    // The engine's time is never before `since`, for it does not go back.
+    return more_than <= read_clock(conn->engine) - conn->since;
 }
 
 // Something new was acknowledged. `rtt` is the sample, or 0 if there is none.

@@ -56,7 +56,7 @@ int open_first(const char *name)
             __atomic_fetch_add(&trace_count, 1, __ATOMIC_RELAXED);
         const int length = snprintf(path, sizeof(path),
                                     number == 0 ? "%s" : "%s.%u", name, number);
-        if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) {
+        if (static_cast<size_t>(length) >= sizeof(path)) {
             errno = ENAMETOOLONG;
             return -1;
         }

@@ -48,10 +48,10 @@ inline Queue *queue_of(const lawn_timer_t *alarm)
     return reinterpret_cast<const Alarm *>(alarm)->queue;
 }
 
-// Returns true if the timer runs and is no alarm.
+// For a timer of a list. Returns true if the timer runs and is no alarm.
 inline bool is_running(const lawn_timer_t *timer)
 {
-    return is_linked(timer) && !is_paused(timer) && !is_alarm(timer);
+    return !is_paused(timer) && !is_alarm(timer);
 }
 
 inline void call_back(Lawn *lawn, lawn_timer_t *timer)

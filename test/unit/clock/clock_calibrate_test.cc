@@ -30,6 +30,10 @@ struct Machine {
     bool reference_stands = false;
     // Ticks that the counter is ahead by, at a time in ps.
     std::function<int64_t(uint64_t)> step = [](uint64_t) { return 0; };
+    // Nanoseconds that the reference is ahead by.
+    std::function<int64_t(uint64_t)> reference_step = [](uint64_t) {
+        return 0;
+    };
 
     uint64_t now_ps = 1000000000;
     uint64_t readings = 0;
@@ -59,7 +63,10 @@ struct Machine {
     uint64_t reference()
     {
         pass(cost_ps / 2);
-        const uint64_t ns = reference_stands ? 5 : now_ps / 1000;
+        const uint64_t ns =
+            reference_stands
+                ? 5
+                : now_ps / 1000 + static_cast<uint64_t>(reference_step(now_ps));
         pass(cost_ps / 2);
         return ns;
     }
@@ -169,6 +176,47 @@ TEST(ClockCalibrate, AStepIsNotAveragedIn)
             EXPECT_LE(machine.error_ppm(rate), rate.error_ppm);
             EXPECT_LE(rate.error_ppm, 5);
         }
+    }
+}
+
+// It goes back behind where a half of the measurement began, which is of no use
+// then; the next one is.
+TEST(ClockCalibrate, AReferenceThatWasSetBackIsMeasuredAgain)
+{
+    for (uint64_t at : {5U, 15U}) {
+        SCOPED_TRACE(at);
+        Machine machine;
+        const uint64_t when = machine.now_ps + at * ms_ps;
+        machine.reference_step = [=](uint64_t now) {
+            return now < when ? 100'000'000 : 0;
+        };
+        Rate rate;
+        ASSERT_TRUE(calibrate(machine.clocks(), span_ns, &rate));
+        EXPECT_LE(machine.error_ppm(rate), rate.error_ppm);
+        EXPECT_LE(rate.error_ppm, 5);
+        EXPECT_GT(machine.now_ps, when + 20 * ms_ps);
+    }
+}
+
+// For as long as it is read once, in the middle or at the end.
+TEST(ClockCalibrate, ACounterThatRunsBackForATimeIsMeasuredAgain)
+{
+    for (uint64_t at : {10U, 20U}) {
+        SCOPED_TRACE(at);
+        Machine machine;
+        const uint64_t from = machine.now_ps + at * ms_ps;
+        const uint64_t to = from + 2'000'000;
+        machine.step = [=](uint64_t now) {
+            return now < from || now > to
+                       ? int64_t{0}
+                       : -2 * static_cast<int64_t>((now - from) / 1000 * 26 /
+                                                   10);
+        };
+        Rate rate;
+        ASSERT_TRUE(calibrate(machine.clocks(), span_ns, &rate));
+        EXPECT_LE(machine.error_ppm(rate), rate.error_ppm);
+        EXPECT_LE(rate.error_ppm, 5);
+        EXPECT_GT(machine.now_ps, to);
     }
 }
 

@@ -115,6 +115,17 @@ TEST_F(ConnSample, OneThatBeganAndEndedInAPassCounts)
     lawn_engine_remove(engine_, source);
 }
 
+// A pass that was delayed tells of it with a time before the opening.
+TEST_F(ConnSampleDeathTest, OneThatEndsBeforeTheOpeningIsJudgedByTheClock)
+{
+    open_and_wait(8 * msec);
+    EXPECT_MISUSE(lawn_conn_on_ack(&conn_, start - sec, 8 * msec + 2, false),
+                  "ssert");
+    EXPECT_FALSE(has_sample());
+    lawn_conn_on_ack(&conn_, start - sec, 8 * msec, true);
+    EXPECT_TRUE(has_sample());
+}
+
 // A handshake that came before the connection.
 TEST_F(ConnSample, OneOfASendBeforeTheOpeningCountsIfToldOf)
 {

@@ -378,6 +378,29 @@ TEST_F(Trace, EndsUnfeltWhenAPipeBreaks)
     EXPECT_EQ(pass_at(now_ + 5), "t");
 }
 
+// A signal that the program has blocked, and that waits, is not the trace's.
+TEST_F(Trace, LeavesASignalThatWaits)
+{
+    sigset_t pipe_signal;
+    sigset_t old_mask;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &pipe_signal, &old_mask), 0);
+    raise(SIGPIPE);
+    const std::string path = path_of("trace");
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+    record();
+    close(reader);
+    run_much(engine_);
+    sigset_t waiting;
+    EXPECT_EQ(sigpending(&waiting), 0);
+    EXPECT_EQ(sigismember(&waiting, SIGPIPE), 1);
+    const timespec at_once = {0, 0};
+    EXPECT_EQ(sigtimedwait(&pipe_signal, nullptr, &at_once), SIGPIPE);
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &old_mask, nullptr), 0);
+}
+
 // What the child does must not show in the parent's file, nor end it.
 TEST_F(Trace, ChildWritesNothing)
 {
@@ -387,7 +410,8 @@ TEST_F(Trace, ChildWritesNothing)
     if (child == 0) {
         run_much(engine_);
         lawn_engine_destroy(engine_);
-        _exit(0);
+        engine_ = nullptr;
+        exit(0); // not _exit(): instruments have their say
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -418,7 +442,11 @@ TEST_F(Trace, ProcessesShareNoFile)
     }
     char byte = 0;
     ASSERT_EQ(read(ready[0], &byte, 1), 1);
-    record(); // the same name as the child's
+    // The same name as the child's, whose file it is.
+    EXPECT_EQ(lawn_engine_trace(engine_, path_of("trace").c_str()),
+              LAWN_ERR_IO);
+    EXPECT_TRUE(errno == EACCES || errno == EAGAIN);
+    record();
     for (const int fd : {ready[0], ready[1], done[0], done[1]}) {
         close(fd);
     }
