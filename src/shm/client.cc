@@ -36,12 +36,6 @@ struct lawn_shm_client {
 namespace
 {
 
-lawn_status_t io_error(int error)
-{
-    errno = error;
-    return LAWN_ERR_IO;
-}
-
 // Maps the file at `path`. If nobody holds the file's lock, there is no owner.
 lawn_status_t map(const char *path, Memory *memory)
 {
@@ -81,9 +75,7 @@ lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
 {
     const pid_t owner = client->memory.header->owner;
     char name[longest_name];
-    if (!name_fifo(name, path, owner, 0)) {
-        return io_error(ENAMETOOLONG);
-    }
+    name_fifo(name, path, owner, 0);
     client->owner = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
     client->bell = open_fifo(name);
     if (client->owner < 0 || client->bell < 0) {
@@ -114,9 +106,7 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
         client->number = i;
         client->epoch = Atomics::load(&memory.client(i).epoch);
         Atomics::store(&memory.client(i).birth, birth_of(pid));
-        if (!name_fifo(client->name, path, memory.header->owner, i)) {
-            return io_error(ENAMETOOLONG);
-        }
+        name_fifo(client->name, path, memory.header->owner, i);
         unlink(client->name);
         if (mkfifo(client->name, 0600) != 0 ||
             (client->own = open_fifo(client->name)) < 0) {
@@ -349,8 +339,7 @@ lawn_status_t lawn_shm_wait(lawn_shm_client_t *client, lawn_time_t max_wait)
 {
     uint32_t &list = client->memory.client(client->number).fired;
     uint32_t head = 0;
-    if (client->taken != 0 ||
-        !(Atomics::swap(&list, &head, asleep) || head == asleep)) {
+    if (client->taken != 0 || !Atomics::swap(&list, &head, asleep)) {
         return LAWN_OK;
     }
     const Header &header = *client->memory.header;
@@ -362,7 +351,8 @@ lawn_status_t lawn_shm_wait(lawn_shm_client_t *client, lawn_time_t max_wait)
     Atomics::clear(&list, asleep);
     empty_fifo(client->own);
     if (count < 0) {
-        return io_error(error);
+        errno = error;
+        return LAWN_ERR_IO;
     }
     if (Atomics::load(&list) != 0) {
         return LAWN_OK;

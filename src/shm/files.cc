@@ -29,7 +29,7 @@ lawn_status_t shm::lock_file(int fd)
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
         return LAWN_OK;
     }
-    return errno == EAGAIN || errno == EACCES ? LAWN_ERR_BUSY : LAWN_ERR_IO;
+    return errno == EAGAIN ? LAWN_ERR_BUSY : LAWN_ERR_IO;
 }
 
 lawn_status_t shm::find_lock(int fd)
@@ -66,11 +66,10 @@ uint64_t shm::birth_of(pid_t pid)
     return field ? strtoull(field, nullptr, 10) : 0;
 }
 
-bool shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
+void shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
 {
-    const int size = snprintf(name, longest_name, "%s.%d.%u", path,
-                              static_cast<int>(owner), number);
-    return size > 0 && static_cast<size_t>(size) < longest_name;
+    snprintf(name, longest_name, "%s.%d.%u", path, static_cast<int>(owner),
+             number);
 }
 
 void shm::close_fd(int fd)
@@ -90,17 +89,12 @@ int shm::open_fifo(const char *name)
 void shm::write_fifo(int fd)
 {
     const char byte = 0;
-    ssize_t size;
-    do {
-        size = write(fd, &byte, 1);
-    } while (size < 0 && errno == EINTR);
+    [[maybe_unused]] const ssize_t ignored = write(fd, &byte, 1);
 }
 
 void shm::empty_fifo(int fd)
 {
     char bytes[256];
-    ssize_t size;
-    do {
-        size = read(fd, bytes, sizeof(bytes));
-    } while (size > 0 || (size < 0 && errno == EINTR));
+    while (read(fd, bytes, sizeof(bytes)) > 0) {
+    }
 }

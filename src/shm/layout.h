@@ -27,6 +27,7 @@
 
 #include <lawn/shm.h>
 
+#include <limits.h>
 #include <sys/types.h>
 
 namespace lawn::shm
@@ -145,11 +146,13 @@ lawn_status_t find_lock(int fd);
 // does not tell.
 uint64_t birth_of(pid_t pid);
 
-constexpr size_t longest_name = 4096;
+// One more than the kernel takes: it refuses a name that was cut off here, with
+// ENAMETOOLONG.
+constexpr size_t longest_name = PATH_MAX + 1;
 
 // Writes the name of a FIFO: the owner's if `number` is 0, else that of a
-// client. Returns false if the name is too long.
-bool name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
+// client.
+void name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
 
 // Ignores -1, and leaves errno alone.
 void close_fd(int fd);

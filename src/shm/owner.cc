@@ -181,7 +181,9 @@ bool sleep(void *arg, lawn_time_t until)
 
 // Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
 // with errno: if the file cannot be locked or looked at, it is left, empty.
-lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
+// `*is_empty_p` tells whether there is nothing of a dead owner in the file.
+lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
+                        bool *is_empty_p)
 {
     for (;;) {
         const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
@@ -202,6 +204,7 @@ lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p)
         }
         if (locked.st_ino == there.st_ino) {
             *fd_p = fd;
+            *is_empty_p = locked.st_size == 0;
             return LAWN_OK;
         }
         close_fd(fd); // the file was removed or replaced meanwhile
@@ -218,9 +221,8 @@ void remove_leftovers(const char *path, int fd)
         return;
     }
     for (uint32_t i = 0; i <= header.client_count; ++i) {
-        if (name_fifo(name, path, header.owner, i)) {
-            unlink(name);
-        }
+        name_fifo(name, path, header.owner, i);
+        unlink(name);
     }
 }
 
@@ -334,14 +336,10 @@ lawn_status_t board(lawn_shm_t *shm)
 
 lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
-    // Before anything is made: all other names are no longer than this one.
-    char name[longest_name];
-    if (!name_fifo(name, shm->path, getpid(), most_slots)) {
-        errno = ENAMETOOLONG;
-        return LAWN_ERR_IO;
-    }
     int locked = -1;
-    lawn_status_t status = lock_path(shm->path, params.mode, &locked);
+    bool is_empty = false;
+    lawn_status_t status =
+        lock_path(shm->path, params.mode, &locked, &is_empty);
     if (status != LAWN_OK) {
         return status;
     }
@@ -352,8 +350,7 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
     status = status == LAWN_OK ? make_bell(shm) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
-    struct stat lock = {};
-    if (status != LAWN_OK && fstat(locked, &lock) == 0 && lock.st_size == 0) {
+    if (status != LAWN_OK && is_empty) {
         const int error = errno;
         unlink(shm->path); // what lock_path() has made
         errno = error;
@@ -365,8 +362,9 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 void free_all(lawn_shm_t *shm)
 {
     const lawn_allocator_t allocator = shm->engine->allocator;
-    char name[longest_name];
-    if (shm->bell >= 0 && name_fifo(name, shm->path, getpid(), 0)) {
+    if (shm->bell >= 0) {
+        char name[longest_name];
+        name_fifo(name, shm->path, getpid(), 0);
         unlink(name);
     }
     close_fd(shm->epoll);

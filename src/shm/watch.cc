@@ -29,9 +29,8 @@ void forget(const lawn_shm_t *shm, uint32_t client)
     close_fd(watch.fifo);
     watch = {-1, -1};
     char name[longest_name];
-    if (name_fifo(name, shm->path, shm->memory.header->owner, client)) {
-        unlink(name);
-    }
+    name_fifo(name, shm->path, shm->memory.header->owner, client);
+    unlink(name);
 }
 
 // Takes back everything that a client had. The client does nothing any more.
@@ -113,9 +112,9 @@ bool welcome(lawn_shm_t *shm, uint32_t client)
         sweep(shm, client);
         return true;
     }
-    char name[longest_name];
-    if (watch.fifo < 0 &&
-        name_fifo(name, shm->path, shm->memory.header->owner, client)) {
+    if (watch.fifo < 0) {
+        char name[longest_name];
+        name_fifo(name, shm->path, shm->memory.header->owner, client);
         watch.fifo = open_fifo(name);
         wake_client(shm, client); // it may have slept without
     }

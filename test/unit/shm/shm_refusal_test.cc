@@ -2,10 +2,12 @@
 //
 // What lawn/shm.h refuses.
 
+#include "../../misuse.h"
 #include "shm_fixture.h"
 
 #include <cerrno>
 #include <climits>
+#include <functional>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +26,16 @@ protected:
         params_.timers = 8;
         params_.clients = 3;
     }
+
+    static unsigned mask()
+    {
+        const mode_t mask = umask(0);
+        umask(mask);
+        return mask;
+    }
 };
+
+using ShmRefusalDeathTest = ShmRefusal;
 
 TEST_F(ShmRefusal, RefusesBadInput)
 {
@@ -51,6 +62,10 @@ TEST_F(ShmRefusal, RefusesBadInput)
               LAWN_ERR_BUSY);
     lawn_shm_params_t params = {};
     params.timers = UINT32_MAX;
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params, &shm),
+              LAWN_ERR_INVALID_PARAM);
+    params = {};
+    params.clients = UINT32_MAX;
     EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params, &shm),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_shm_open(nullptr, nullptr, nullptr, &client),
@@ -101,6 +116,43 @@ TEST_F(ShmRefusal, LeavesNothingAtAPathThatIsTooLong)
     EXPECT_EQ(files(), 0U);
 }
 
+TEST_F(ShmRefusal, TheFileIsOpenToWhomTheProgramSays)
+{
+    params_.mode = 0640;
+    own();
+    struct stat about = {};
+    ASSERT_EQ(stat(path_.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0640U & ~mask());
+}
+
+// A callback of the engine neither makes nor ends what runs on it.
+TEST_F(ShmRefusalDeathTest, NothingIsMadeOrEndedInsideAPass)
+{
+    own();
+    struct Inside {
+        lawn_timer_t timer; // first
+        std::function<void()> run;
+    } inside = {};
+    unsigned runs = 0;
+    inside.run = [&] {
+        lawn_shm_t *shm = nullptr;
+        const std::string other = path_ + "2";
+        EXPECT_EQ(lawn_shm_create(engine_, other.c_str(), nullptr, &shm),
+                  LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(shm, nullptr);
+        EXPECT_MISUSE(lawn_shm_destroy(shm_), "is_inside");
+        ++runs;
+    };
+    lawn_timer_init(&inside.timer, [](lawn_timer_t *timer, lawn_time_t) {
+        reinterpret_cast<Inside *>(timer)->run();
+    });
+    lawn_engine_start(engine_, &inside.timer, 0);
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(runs, 1U);
+    EXPECT_EQ(files(), 2U);
+    open_client();
+}
+
 TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
 {
     // A file that somebody has locked, and that is something else.
@@ -117,6 +169,10 @@ TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
     ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_UNSUPPORTED);
+    ASSERT_EQ(ftruncate(fd, 100), 0);
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_NO_ELEM)
+        << "its owner still makes it";
     close(fd);
     // An owner may replace it when it is nobody's.
     own();

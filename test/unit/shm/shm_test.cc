@@ -349,6 +349,16 @@ TEST_F(Shm, AClientWaits)
     lawn_shm_event_t event = {};
     EXPECT_TRUE(lawn_shm_next(client, &event));
     EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
+    // What was taken from the list counts as well as what is in it.
+    lawn_shm_start(client, timer, now_);
+    lawn_shm_start(client, alloc(client), now_);
+    pass();
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_OK);
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    lawn_shm_wait(client, 0); // woken for the first of them
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_ERR_TIMED_OUT);
     lawn_shm_destroy(shm_);
     shm_ = nullptr;
     EXPECT_EQ(lawn_shm_wait(client, LAWN_TIME_INFINITY), LAWN_ERR_NO_ELEM);
@@ -472,6 +482,9 @@ TEST_F(ShmDeathTest, AForeignTimerIsNotStarted)
     EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 0, 1)), "is_own");
     EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_start(client, 5, 1)), "is_own");
     EXPECT_MISUSE(EXPECT_FALSE(lawn_shm_stop(client, 9000)), "is_own");
+    EXPECT_MISUSE(lawn_shm_release(client, 5), "is_own");
+    EXPECT_MISUSE(lawn_shm_set_cookie(client, 5, 1), "is_own");
+    EXPECT_EQ(stats().timers, 0U);
 }
 
 } // namespace

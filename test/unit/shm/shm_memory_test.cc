@@ -1,0 +1,254 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What others may have left in the shared memory: clients and owners that were
+// killed between two of their instructions, at moments that are too short to
+// meet, and clients that write what they should not. The test maps the memory
+// and writes it itself.
+
+#include "shm_fixture.h"
+
+#include "shm/layout.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+namespace
+{
+
+using lawn::shm::asleep;
+using lawn::shm::Header;
+using lawn::shm::Memory;
+using lawn::shm::most_slots;
+
+class ShmMemory : public ShmOwner
+{
+protected:
+    ShmMemory()
+    {
+        engine_params_.clock = clock;
+        engine_params_.clock_arg = this;
+        engine_params_.ticks_per_sec = 1e9;
+        params_.timers = 8;
+        params_.clients = 3;
+    }
+
+    ~ShmMemory() override
+    {
+        if (memory_.header) {
+            munmap(memory_.header, memory_.size);
+        }
+    }
+
+    // The owner, and its memory as any process may map it.
+    void own()
+    {
+        ShmOwner::own();
+        const size_t size = lawn::shm::size_of(params_.timers, params_.clients);
+        const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+        ASSERT_GE(fd, 0);
+        void *const at =
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+        ASSERT_NE(at, MAP_FAILED);
+        memory_ = {static_cast<Header *>(at), size};
+    }
+
+    static lawn_time_t clock(void *arg)
+    {
+        return static_cast<ShmMemory *>(arg)->now_;
+    }
+
+    unsigned pass()
+    {
+        return lawn_engine_progress(engine_);
+    }
+
+    lawn_status_t try_to_open()
+    {
+        lawn_shm_client_t *client = nullptr;
+        const lawn_status_t status =
+            lawn_shm_open(path_.c_str(), clock, this, &client);
+        lawn_shm_close(client);
+        return status;
+    }
+
+    lawn_time_t now_ = 1'000'000'000;
+    Memory memory_ = {};
+};
+
+// Each field with which a client would reach beyond the memory.
+TEST_F(ShmMemory, OfAnotherFormIsNotOpened)
+{
+    own();
+    Header &header = *memory_.header;
+    const Header good = header;
+    const auto expect_refused = [&](auto spoil) {
+        spoil();
+        EXPECT_EQ(try_to_open(), LAWN_ERR_UNSUPPORTED);
+        header.magic = good.magic;
+        header.clock_source = good.clock_source;
+        header.slot_count = good.slot_count;
+        header.client_count = good.client_count;
+    };
+    expect_refused([&] { ++header.magic; });
+    expect_refused([&] { ++header.clock_source; });
+    expect_refused([&] { ++header.slot_count; });
+    expect_refused([&] { --header.client_count; });
+    expect_refused([&] { header.slot_count = most_slots + 1; });
+    expect_refused([&] { header.client_count = most_slots + 1; });
+    EXPECT_EQ(try_to_open(), LAWN_OK);
+}
+
+// The owner has its lock until its children have ended, too. They may outlive
+// it, and its bell is gone before.
+TEST_F(ShmMemory, WithoutABellIsOfNobody)
+{
+    own();
+    const std::string bell = path_ + "." + std::to_string(getpid()) + ".0";
+    EXPECT_EQ(unlink(bell.c_str()), 0);
+    EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
+}
+
+// Two names of one path: the client's is so long that its own FIFO has none.
+TEST_F(ShmMemory, IsNotOpenedByANameThatLeavesNoRoomForTheFifos)
+{
+    own();
+    lawn_shm_client_t *client = nullptr;
+    std::string path = path_;
+    while (path.size() + 4 < PATH_MAX) {
+        path.insert(path.rfind('/'), "/.");
+    }
+    EXPECT_EQ(lawn_shm_open(path.c_str(), clock, this, &client), LAWN_ERR_IO);
+    EXPECT_EQ(errno, ENAMETOOLONG);
+    EXPECT_EQ(client, nullptr);
+    pass();
+    EXPECT_EQ(stats().clients, 0U);
+}
+
+// A client has died, its pid went to another process at once, and the owner
+// looks only then.
+TEST_F(ShmMemory, AClientWhosePidIsAnotherProcessesIsDead)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    lawn_shm_start(client, timer, now_ + 10);
+    ++memory_.client(1).birth;
+    pass();
+    EXPECT_EQ(stats().deaths, 1U);
+    EXPECT_EQ(stats().clients, 0U);
+    EXPECT_EQ(stats().timers, 0U);
+}
+
+// It has counted itself, and was killed before it rang.
+TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenAClientCouldNotRing)
+{
+    own();
+    pass();
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    ++memory_.header->joined;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    pass();
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK) << "again";
+    EXPECT_EQ(memory_.header->messages, asleep);
+}
+
+TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenItsBudgetLeavesMessages)
+{
+    engine_params_.budget = 1;
+    own();
+    lawn_shm_client_t *const client = open_client();
+    pass();
+    for (unsigned i = 0; i < 3; ++i) {
+        lawn_shm_start(client, alloc(client), now_ + 1'000'000'000);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        EXPECT_EQ(pass(), 1U);
+        EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    }
+    EXPECT_EQ(pass(), 1U);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+}
+
+// The slots of a client that writes nonsense do the owner no harm, nor others.
+TEST_F(ShmMemory, WhatExpiresForNobodyIsLost)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t nobodys = alloc(client);
+    const lawn_shm_timer_t beyond = alloc(client);
+    const lawn_shm_timer_t good = alloc(client, 3);
+    for (const lawn_shm_timer_t timer : {nobodys, beyond, good}) {
+        lawn_shm_start(client, timer, now_ + 10);
+    }
+    memory_.slot(nobodys).client = 0;
+    memory_.slot(beyond).client = params_.clients + 1;
+    pass();
+    now_ += 10;
+    pass();
+    lawn_shm_event_t event = {};
+    ASSERT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_EQ(event.cookie, 3U);
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(lawn_check(lawn_engine_lawn(engine_)), LAWN_OK);
+}
+
+// The client has cleared `fired` and is about to read the deadline. A start has
+// expired meanwhile: it is in the list again, and its deadline is read now.
+TEST_F(ShmMemory, AnEventThatWasReadWithTheOneBeforeIsNotToldAgain)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    lawn_shm_start(client, timer, now_);
+    pass();
+    pass();
+    memory_.slot(timer).expired = LAWN_TIME_INFINITY;
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    lawn_shm_start(client, timer, now_);
+    pass();
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+}
+
+TEST_F(ShmMemory, AnEngineMayHaveTwo)
+{
+    own();
+    lawn_shm_t *other = nullptr;
+    const std::string path = path_ + "2";
+    ASSERT_EQ(lawn_shm_create(engine_, path.c_str(), &params_, &other),
+              LAWN_OK);
+    lawn_shm_client_t *client = nullptr;
+    ASSERT_EQ(lawn_shm_open(path.c_str(), clock, this, &client), LAWN_OK);
+    lawn_shm_destroy(shm_); // the first of them
+    shm_ = nullptr;
+    const lawn_shm_timer_t timer = alloc(client);
+    EXPECT_TRUE(lawn_shm_start(client, timer, now_));
+    pass();
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    lawn_shm_close(client);
+    lawn_shm_destroy(other);
+    EXPECT_EQ(files(), 0U);
+}
+
+// A dead owner's file says how many FIFOs it had.
+TEST_F(ShmMemory, OfADeadOwnerMayCountTooManyClients)
+{
+    Header header = {};
+    header.magic = lawn::shm::magic;
+    header.owner = 1;
+    header.client_count = UINT32_MAX;
+    const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
+    ASSERT_EQ(write(fd, &header, sizeof(header)), ssize_t{sizeof(header)});
+    close(fd);
+    own();
+    EXPECT_EQ(try_to_open(), LAWN_OK);
+}
+
+} // namespace
