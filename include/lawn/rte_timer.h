@@ -241,7 +241,7 @@ static inline void lawn_rte_timer_subsystem_finalize(void)
         return;
     }
     for (i = 0; i < timers->count; ++i) {
-        free(timers->lcores[i].memory);
+        lawn_rte_release(NULL, timers->lcores[i].memory);
     }
     free(timers->lcores);
     timers->lcores = NULL;

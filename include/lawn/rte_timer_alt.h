@@ -142,7 +142,7 @@ static inline bool lawn_rte_alt_name(char *path, uint32_t id, uint32_t lcore)
 {
     const int length = snprintf(path, LAWN_RTE_ALT_PATH, "%s/lawn-timers.%u.%u",
                                 LAWN_RTE_ALT_DIR(), id, lcore);
-    return length > 0 && length < LAWN_RTE_ALT_PATH;
+    return (unsigned)length < (unsigned)LAWN_RTE_ALT_PATH;
 }
 
 /* Returns NULL if there is no such data or no memory. */
@@ -263,7 +263,7 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     return now;
 }
 
-/* Returns NO_ELEM, too, if there is no such lcore. */
+/* Does nothing if there is no such lcore. */
 static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
                                                 uint32_t id, uint32_t lcore)
 {
@@ -272,7 +272,7 @@ static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
     char path[LAWN_RTE_ALT_PATH];
     lawn_status_t status;
     if (!LAWN_RTE_HAS_LCORE(lcore)) {
-        return LAWN_ERR_NO_ELEM;
+        return LAWN_OK;
     }
     if (!lawn_rte_alt_name(path, id, lcore)) {
         return LAWN_ERR_INVALID_PARAM;
@@ -329,23 +329,23 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
 {
     uint32_t id, i;
     for (id = 0; id < LAWN_RTE_ALT_DATAS; ++id) {
-        lawn_rte_alt_t *const all =
-            lawn_rte_alts[id] ? NULL : lawn_rte_alt_all(id);
-        lawn_status_t status = LAWN_ERR_BUSY;
-        for (i = 0; all && i < LAWN_RTE_MAX_LCORE; ++i) {
+        lawn_status_t status = LAWN_OK;
+        lawn_rte_alt_t *all;
+        if (lawn_rte_alts[id]) {
+            continue;
+        }
+        all = lawn_rte_alt_all(id);
+        if (!all) {
+            return -ENOMEM;
+        }
+        for (i = 0; i < LAWN_RTE_MAX_LCORE && status == LAWN_OK; ++i) {
             status = lawn_rte_alt_create(&all[i], id, i);
-            if (status != LAWN_OK && status != LAWN_ERR_NO_ELEM) {
-                break;
-            }
-            status = LAWN_OK;
         }
         if (status == LAWN_OK) {
             *id_ptr = id;
             return 0;
         }
-        if (all) {
-            lawn_rte_timer_data_dealloc(id);
-        }
+        lawn_rte_timer_data_dealloc(id);
         if (status != LAWN_ERR_BUSY) {
             return status == LAWN_ERR_NO_MEMORY ? -ENOMEM : -EIO;
         }

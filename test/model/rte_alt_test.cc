@@ -6,210 +6,17 @@
 // DPDK's: test/e2e/rte_alt_test.cc.
 
 #include "../environment.h"
-
-#include <cstdint>
-
-namespace
-{
-
-inline thread_local unsigned current_lcore = 0;
-const char *directory();
-uint64_t cycles();
-
-} // namespace
-
-#define LAWN_RTE_COMPAT
-#define LAWN_RTE_LCORE_ID() current_lcore
-#define LAWN_RTE_MAX_LCORE 4u
-#define LAWN_RTE_HAS_LCORE(id) ((id) != 3)
-#define LAWN_RTE_CYCLES() cycles()
-#define LAWN_RTE_ALT_DIR() directory()
-#define LAWN_RTE_ALT_TIMERS 128u
-#include <lawn/rte_compat.h>
-
-#include <gtest/gtest.h>
+#include "rte_alt_fixture.h"
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <new>
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
-
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace
 {
 
 using lawn_test::scaled;
-
-constexpr unsigned timer_count = 256;
-constexpr uint64_t begin = 1000000;
-constexpr uint64_t msec = 10000000; // more than the owner waits to look
-
-// What all processes have at one address.
-struct Shared {
-    std::atomic<uint64_t> now{begin};
-    std::atomic<uint32_t> id{0};
-    std::atomic<bool> is_up{false};
-    std::atomic<int> result{0};
-    std::atomic<uint32_t> runs[timer_count] = {};
-    rte_timer timers[timer_count] = {};
-};
-
-std::string directory_name;
-Shared *shared;
-
-const char *directory()
-{
-    return directory_name.c_str();
-}
-
-uint64_t cycles()
-{
-    return shared->now;
-}
-
-class RteAlt;
-RteAlt *current;
-
-class RteAlt : public testing::Test
-{
-protected:
-    RteAlt()
-    {
-        char name[] = "/tmp/lawn-alt.XXXXXX";
-        directory_name = mkdtemp(name);
-        void *const at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        shared = new (at) Shared;
-        current_lcore = 0;
-        current = this;
-        uint32_t id = 99;
-        EXPECT_EQ(rte_timer_data_alloc(&id), 0);
-        EXPECT_EQ(id, 0U);
-        shared->id = id;
-    }
-
-    ~RteAlt() override
-    {
-        rte_timer_data_dealloc(shared->id);
-        EXPECT_EQ(rmdir(directory_name.c_str()), 0) << "files are left";
-        munmap(shared, sizeof(Shared));
-    }
-
-    static rte_timer *timer(unsigned i = 0)
-    {
-        return &shared->timers[i];
-    }
-
-    static int reset(unsigned i, uint64_t ticks,
-                     enum rte_timer_type type = SINGLE, unsigned lcore = 0)
-    {
-        return rte_timer_alt_reset(shared->id, timer(i), ticks, type, lcore,
-                                   nullptr, nullptr);
-    }
-
-    static int stop(unsigned i)
-    {
-        return rte_timer_alt_stop(shared->id, timer(i));
-    }
-
-    // In the process that manages; what has run is in `runs`.
-    static void expired(rte_timer *timer)
-    {
-        const ptrdiff_t number = timer - shared->timers;
-        current->runs.push_back(static_cast<unsigned>(number));
-        ++shared->runs[number];
-        EXPECT_FALSE(rte_timer_pending(timer));
-        if (current->then) {
-            current->then();
-        }
-    }
-
-    int manage(uint64_t now, unsigned lcore = 0)
-    {
-        shared->now = now;
-        return rte_timer_alt_manage(shared->id, &lcore, 1, expired);
-    }
-
-    // The child has what its parent had of the data, and forgets it.
-    static pid_t in_child(const std::function<int()> &run)
-    {
-        const pid_t pid = fork();
-        if (pid == 0) {
-            lawn_rte_alts[shared->id] = nullptr;
-            _exit(run());
-        }
-        return pid;
-    }
-
-    static int status_of(pid_t pid)
-    {
-        int status = 0;
-        EXPECT_EQ(waitpid(pid, &status, 0), pid);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    }
-
-    // In a child that goes on until it is killed; what `run` returned is left
-    // in `result`.
-    static pid_t in_living_child(const std::function<int()> &run)
-    {
-        shared->is_up = false;
-        const pid_t pid = in_child([&run] {
-            shared->result = run();
-            shared->is_up = true;
-            for (;;) {
-                pause();
-            }
-            return 0;
-        });
-        while (!shared->is_up) {
-            sched_yield();
-        }
-        return pid;
-    }
-
-    static void kill_child(pid_t pid)
-    {
-        kill(pid, SIGKILL);
-        EXPECT_EQ(status_of(pid), -SIGKILL);
-    }
-
-    std::vector<unsigned> runs;
-    std::function<void()> then;
-};
-
-TEST_F(RteAlt, RefusesBadInput)
-{
-    EXPECT_EQ(rte_timer_alt_reset(5, timer(), 1, SINGLE, 0, nullptr, nullptr),
-              -EINVAL)
-        << "no such data";
-    EXPECT_EQ(rte_timer_alt_reset(64, timer(), 1, SINGLE, 0, nullptr, nullptr),
-              -EINVAL);
-    EXPECT_EQ(reset(0, 1, SINGLE, 3), -EINVAL) << "no such lcore";
-    EXPECT_EQ(reset(0, 1, SINGLE, 4), -EINVAL);
-    EXPECT_EQ(rte_timer_alt_stop(64, timer()), -EINVAL);
-    EXPECT_EQ(stop(0), 0) << "was never started";
-    EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
-    EXPECT_EQ(rte_timer_alt_manage(7, nullptr, 0, expired), -EINVAL);
-    EXPECT_EQ(manage(begin, 4), -EINVAL);
-    EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
-    EXPECT_EQ(rte_timer_data_dealloc(9), -EINVAL);
-    EXPECT_EQ(status_of(in_child([this] {
-                  reset(0, 1);
-                  return manage(begin) == -EPERM ? 0 : 1;
-              })),
-              0)
-        << "manages what it has not allocated";
-}
 
 TEST_F(RteAlt, RunsAtItsTimeAndNotATickBefore)
 {
@@ -305,6 +112,10 @@ TEST_F(RteAlt, OthersAreRefusedWhatRunsNow)
             EXPECT_EQ(reset(0, 50), -1);
             EXPECT_EQ(stop(0), -1);
         }).join();
+        EXPECT_EQ(status_of(in_child([] {
+                      return reset(0, 50) == -1 && stop(0) == -1 ? 0 : 1;
+                  })),
+                  0);
         EXPECT_EQ(manage(begin + 100), 0) << "in itself, which does nothing";
     };
     manage(begin + 100);
@@ -322,8 +133,18 @@ TEST_F(RteAlt, TimersRunOnTheirLcores)
     const unsigned two[] = {1, 2};
     rte_timer_alt_manage(shared->id, two, 2, expired);
     EXPECT_EQ(runs, std::vector<unsigned>{0});
-    rte_timer_alt_manage(shared->id, nullptr, 0, expired);
+    rte_timer_alt_manage(shared->id, nullptr, 2, expired);
     EXPECT_EQ(runs.size(), 3U);
+}
+
+TEST_F(RteAlt, TicksBeyondTheEndOfTimeAreNever)
+{
+    EXPECT_EQ(reset(0, UINT64_MAX), 0);
+    EXPECT_EQ(reset(1, UINT64_MAX - begin), 0);
+    manage(UINT64_MAX - 1);
+    EXPECT_TRUE(runs.empty());
+    EXPECT_TRUE(rte_timer_pending(timer(0)));
+    EXPECT_EQ(stop(0), 0);
 }
 
 TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
@@ -347,24 +168,6 @@ TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
     EXPECT_EQ(runs.size(), 2U);
 }
 
-TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
-{
-    for (unsigned round = 1; round <= 3; ++round) {
-        for (unsigned i = 0; i < 128; ++i) {
-            ASSERT_EQ(reset(i, 100), 0);
-        }
-        EXPECT_EQ(reset(128, 100), -ENOSPC);
-        EXPECT_FALSE(rte_timer_pending(timer(128)));
-        EXPECT_EQ(reset(0, 200), 0) << "one that is pending";
-        for (unsigned i = 0; round == 2 && i < 128; ++i) {
-            ASSERT_EQ(stop(i), 0);
-        }
-        manage(begin + round * 1000);
-        manage(begin + round * 1000); // what was let go of
-    }
-    EXPECT_EQ(runs.size(), 2 * 128U);
-}
-
 TEST_F(RteAlt, ThereAreManyDatas)
 {
     std::vector<uint32_t> ids(3);
@@ -378,38 +181,6 @@ TEST_F(RteAlt, ThereAreManyDatas)
     for (const uint32_t id : ids) {
         rte_timer_data_dealloc(id);
     }
-}
-
-TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)
-{
-    // One step of each at a time.
-    const auto take_turns = [] {
-        shared->is_up = !shared->is_up;
-        const bool was_up = shared->is_up;
-        while (shared->is_up == was_up) {
-            sched_yield();
-        }
-    };
-    const pid_t pid = in_child([&take_turns] {
-        bool is_right = reset(1, 100) == 0;
-        take_turns();
-        is_right &= reset(1, 100) == -EINVAL && reset(1, 100) == -EINVAL &&
-                    !rte_timer_pending(timer(1));
-        take_turns();
-        is_right &= reset(1, 100) == 0;
-        shared->is_up = !shared->is_up;
-        return is_right ? 0 : 1;
-    });
-    while (!shared->is_up) {
-        sched_yield();
-    }
-    rte_timer_data_dealloc(shared->id);
-    take_turns();
-    uint32_t id = 99;
-    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
-    EXPECT_EQ(id, shared->id);
-    take_turns();
-    EXPECT_EQ(status_of(pid), 0);
 }
 
 // Threads of one process at the same timers: no slot is lost, or used twice.

@@ -16,6 +16,20 @@
 #include <thread>
 #include <vector>
 
+extern "C" {
+
+int __real_sched_yield();
+
+int __wrap_sched_yield()
+{
+    if (!on_yield) {
+        return __real_sched_yield();
+    }
+    on_yield();
+    return 0;
+}
+}
+
 namespace
 {
 
@@ -87,6 +101,8 @@ TEST_F(RteTimer, OtherLcoresAreRefusedWhatIsDue)
             EXPECT_EQ(rte_timer_stop(&timer->timer), -1);
             EXPECT_EQ(reset(*timer, 5), -1);
         }
+        current_lcore = LCORE_ID_ANY; // a thread that is on none
+        EXPECT_EQ(rte_timer_stop(&first.timer), -1);
         current_lcore = 0;
     };
     reset(first, 100);
@@ -116,6 +132,48 @@ TEST_F(RteTimer, OneCallAtATime)
     EXPECT_EQ(timer.runs(), 0U);
     manage(start + 100);
     EXPECT_EQ(timer.runs(), 1U);
+}
+
+// Another lcore is about to stop it: it has it, and waits for the lock. What is
+// due by then does not run.
+TEST_F(RteTimer, WhatIsBeingStoppedDoesNotRun)
+{
+    Timer timer;
+    reset(timer, 100);
+    uint64_t was = 0;
+    ASSERT_TRUE(lawn_rte_timer_take(&timer.timer, &was));
+    manage(start + 100);
+    EXPECT_EQ(timer.runs(), 0U);
+    lawn_rte_timer_leave(&timer.timer, was);
+    lawn_rte_set_status(&timer.timer, LAWN_RTE_TIMER_STOP);
+    manage(start + 200);
+    EXPECT_EQ(timer.runs(), 0U);
+    EXPECT_EQ(reset(timer, 100), 0);
+    manage(start + 300);
+    EXPECT_EQ(timer.runs(), 1U);
+}
+
+// Another lcore has the timer at the first try, and has let go of it by the
+// second.
+TEST_F(RteTimer, TheSyncCallsTryAgain)
+{
+    Timer timer;
+    reset(timer, 100);
+    const uint64_t pending = timer.timer.status;
+    unsigned yields = 0;
+    on_yield = [&] {
+        ++yields;
+        timer.timer.status = pending;
+    };
+    timer.timer.status = LAWN_RTE_TIMER_CONFIG;
+    rte_timer_reset_sync(&timer.timer, 100, SINGLE, 0, Timer::expired, &timer);
+    EXPECT_TRUE(rte_timer_pending(&timer.timer));
+    EXPECT_EQ(yields, 1U);
+    timer.timer.status = LAWN_RTE_TIMER_CONFIG;
+    rte_timer_stop_sync(&timer.timer);
+    EXPECT_FALSE(rte_timer_pending(&timer.timer));
+    EXPECT_EQ(yields, 2U);
+    on_yield = nullptr;
 }
 
 TEST_F(RteTimer, LcoresThatDoNotExistAreRefused)

@@ -190,6 +190,13 @@ TEST_F(RteTimer, TicksBeyondTheEndOfTimeAreNever)
     EXPECT_TRUE(rte_timer_pending(&timer.timer));
 }
 
+TEST_F(RteTimer, TicksThatDoNotFitAreTheMostThatDo)
+{
+    Timer timer;
+    reset(timer, UINT64_MAX - 2 * start);
+    EXPECT_EQ(lawn_rte_timer_next_ticks_at(start), INT64_MAX);
+}
+
 TEST_F(RteTimer, PeriodicalKeepsItsPhaseAndForgetsWhatItMissed)
 {
     Timer timer;

@@ -1,0 +1,222 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What lawn/rte_timer_alt.h refuses: what is not there, what there is no room
+// or no memory for, and what another thread or process has.
+
+#include "rte_alt_fixture.h"
+
+#include <climits>
+
+namespace
+{
+
+unsigned allocations_left = UINT_MAX; // before the first that fails
+std::function<void()> on_allocation;  // before each
+
+bool may_allocate()
+{
+    if (on_allocation) {
+        on_allocation();
+    }
+    const bool may = allocations_left != 0;
+    allocations_left -= may && allocations_left != UINT_MAX;
+    return may;
+}
+
+} // namespace
+
+extern "C" {
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : nullptr;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return may_allocate() ? __real_calloc(count, size) : nullptr;
+}
+}
+
+namespace
+{
+
+TEST_F(RteAlt, RefusesBadInput)
+{
+    EXPECT_EQ(rte_timer_alt_reset(5, timer(), 1, SINGLE, 0, nullptr, nullptr),
+              -EINVAL)
+        << "no such data";
+    EXPECT_EQ(rte_timer_alt_reset(64, timer(), 1, SINGLE, 0, nullptr, nullptr),
+              -EINVAL);
+    EXPECT_EQ(reset(0, 1, SINGLE, 3), -EINVAL) << "no such lcore";
+    EXPECT_EQ(reset(0, 1, SINGLE, 4), -EINVAL);
+    EXPECT_EQ(rte_timer_alt_stop(64, timer()), -EINVAL);
+    EXPECT_EQ(stop(0), 0) << "was never started";
+    EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
+    EXPECT_EQ(rte_timer_alt_manage(7, nullptr, 0, expired), -EINVAL);
+    EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EPERM)
+        << "it may be another process's";
+    rte_timer_data_dealloc(5);
+    EXPECT_EQ(manage(begin, 4), -EINVAL);
+    EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
+    EXPECT_EQ(rte_timer_data_dealloc(9), -EINVAL);
+    EXPECT_EQ(status_of(in_child([this] {
+                  reset(0, 1);
+                  return manage(begin) == -EPERM ? 0 : 1;
+              })),
+              0)
+        << "manages what it has not allocated";
+}
+
+// As if another thread were in the middle of a call: no two meet often enough.
+TEST_F(RteAlt, OneCallAtATime)
+{
+    EXPECT_EQ(reset(0, 100), 0);
+    const uint64_t pending = timer()->status;
+    lawn_rte_set_status(timer(), pending | LAWN_RTE_TIMER_CONFIG);
+    EXPECT_EQ(reset(0, 50), -1);
+    EXPECT_EQ(stop(0), -1);
+    lawn_rte_set_status(timer(), pending);
+    EXPECT_EQ(stop(0), 0);
+}
+
+TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
+{
+    for (unsigned round = 1; round <= 3; ++round) {
+        for (unsigned i = 0; i < 128; ++i) {
+            ASSERT_EQ(reset(i, 100), 0);
+        }
+        EXPECT_EQ(reset(128, 100), -ENOSPC);
+        EXPECT_FALSE(rte_timer_pending(timer(128)));
+        EXPECT_EQ(reset(0, 200), 0) << "one that is pending";
+        for (unsigned i = 0; round == 2 && i < 128; ++i) {
+            ASSERT_EQ(stop(i), 0);
+        }
+        manage(begin + round * 1000);
+        manage(begin + round * 1000); // what was let go of
+    }
+    EXPECT_EQ(runs.size(), 2 * 128U);
+}
+
+TEST_F(RteAlt, ThereAreNoMoreDatasThanNumbers)
+{
+    // Numbers that this process takes for another's are not its own.
+    for (uint32_t id = 1; id < 64; ++id) {
+        EXPECT_EQ(
+            rte_timer_alt_reset(id, timer(), 1, SINGLE, 0, nullptr, nullptr),
+            -EINVAL);
+    }
+    uint32_t id = 99;
+    EXPECT_EQ(rte_timer_data_alloc(&id), -ENOSPC);
+    EXPECT_EQ(id, 99U);
+    for (uint32_t other = 1; other < 64; ++other) {
+        EXPECT_EQ(rte_timer_data_dealloc(other), 0);
+    }
+    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+    EXPECT_EQ(rte_timer_data_dealloc(id), 0);
+}
+
+TEST_F(RteAlt, ADirectoryWithoutRoomForFilesIsRefused)
+{
+    const std::string good = directory_name;
+    for (const std::string &bad : {good + "/none", std::string(5000, 'a')}) {
+        directory_name = bad;
+        uint32_t id = 99;
+        EXPECT_EQ(rte_timer_data_alloc(&id), -EIO);
+        EXPECT_EQ(id, 99U);
+        EXPECT_EQ(rte_timer_alt_manage(1, nullptr, 0, expired), -EINVAL);
+        EXPECT_EQ(
+            rte_timer_alt_reset(1, timer(), 1, SINGLE, 0, nullptr, nullptr),
+            -EINVAL);
+        rte_timer_data_dealloc(1);
+    }
+    directory_name = good;
+}
+
+// Each of its allocations fails in turn.
+TEST_F(RteAlt, ADataWithoutMemoryIsRefused)
+{
+    uint32_t id = 99;
+    int ret = -ENOMEM;
+    unsigned failures = 0;
+    for (; ret != 0 && failures < 100; ++failures) {
+        allocations_left = failures;
+        ret = rte_timer_data_alloc(&id);
+        allocations_left = UINT_MAX;
+        EXPECT_TRUE(ret == 0 || ret == -ENOMEM) << ret;
+        EXPECT_EQ(id, ret == 0 ? 1U : 99U);
+    }
+    EXPECT_GT(failures, 3 * 5U); // in each lcore's engine and owner
+    EXPECT_EQ(rte_timer_data_dealloc(1), 0);
+}
+
+// Both have found none. The one that comes second uses the first's.
+TEST_F(RteAlt, TwoThreadsMakeOneTable)
+{
+    lawn_rte_alt_t *other = nullptr;
+    on_allocation = [&] {
+        on_allocation = nullptr;
+        other = lawn_rte_alt_all(1);
+    };
+    EXPECT_EQ(lawn_rte_alt_all(1), other);
+    EXPECT_NE(other, nullptr);
+    rte_timer_data_dealloc(1);
+}
+
+TEST_F(RteAlt, AStopIsRefusedWhenTheDataIsGone)
+{
+    EXPECT_EQ(reset(0, 100), 0);
+    rte_timer_data_dealloc(shared->id);
+    EXPECT_EQ(stop(0), -EINVAL);
+    EXPECT_TRUE(rte_timer_pending(timer()));
+}
+
+TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)
+{
+    // One step of each at a time.
+    const auto take_turns = [] {
+        shared->is_up = !shared->is_up;
+        const bool was_up = shared->is_up;
+        while (shared->is_up == was_up) {
+            sched_yield();
+        }
+    };
+    const pid_t pid = in_child([&take_turns] {
+        bool is_right = reset(1, 100) == 0;
+        take_turns();
+        is_right &= reset(1, 100) == -EINVAL && reset(1, 100) == -EINVAL &&
+                    !rte_timer_pending(timer(1));
+        take_turns();
+        is_right &= reset(1, 100) == 0;
+        shared->is_up = !shared->is_up;
+        return is_right ? 0 : 1;
+    });
+    while (!shared->is_up) {
+        sched_yield();
+    }
+    rte_timer_data_dealloc(shared->id);
+    take_turns();
+    uint32_t id = 99;
+    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+    EXPECT_EQ(id, shared->id);
+    take_turns();
+    EXPECT_EQ(status_of(pid), 0);
+}
+
+// The first one has the files of the first number.
+TEST_F(RteAlt, AnotherProcessGetsAnotherNumber)
+{
+    EXPECT_EQ(status_of(in_child([] {
+                  uint32_t id = 99;
+                  return rte_timer_data_alloc(&id) == 0 && id == 1 &&
+                                 rte_timer_data_dealloc(id) == 0
+                             ? 0
+                             : 1;
+              })),
+              0);
+}
+
+} // namespace
