@@ -9,26 +9,28 @@
 #include <lawn/ucs_compat.h>
 
 #define LAWN_RTE_LCORE_ID() 0U
-#define LAWN_RTE_MAX_LCORE 3U
-#define LAWN_RTE_HAS_LCORE(id) true
+#define LAWN_RTE_MAX_LCORE 4U
+#define LAWN_RTE_HAS_LCORE(id) ((id) != 1)
 #include <lawn/rte_timer.h>
 
 #include <lawn/lawn.hpp>
 
-#include <gtest/gtest.h>
+#include "memory_fixture.h"
 
 #include <algorithm>
-#include <climits>
+#include <new>
 #include <string>
 #include <vector>
 
+using namespace lawn_test;
+
+unsigned lawn_test::left = UINT_MAX;
+long lawn_test::live;
+bool lawn_test::is_watching;
+bool lawn_test::has_failed;
+
 namespace
 {
-
-unsigned left = UINT_MAX; // allocations before the first that fails
-long live;                // of those watched
-bool is_watching;
-bool has_failed; // one, and all after it
 
 bool is_refused()
 {
@@ -79,54 +81,20 @@ void __wrap_free(void *memory)
     live -= is_watching && memory;
     __real_free(memory);
 }
+
+// operator new (std::nothrow), which the C++ library's own calls do not use.
+// What it gives is freed in that library, so it is not counted.
+void *__real__ZnwmRKSt9nothrow_t(size_t size, const std::nothrow_t &tag);
+
+void *__wrap__ZnwmRKSt9nothrow_t(size_t size, const std::nothrow_t &tag)
+{
+    return is_watching && is_refused() ? nullptr
+                                       : __real__ZnwmRKSt9nothrow_t(size, tag);
+}
 }
 
 namespace
 {
-
-// At how many allocations `call` was made to fail, each in turn; the last time
-// none did and it has succeeded. `call` returns whether it
-// has, and checks what it returns if not.
-template <typename Call> unsigned count_failures(const Call &call)
-{
-    for (unsigned failing = 0;; ++failing) {
-        const long before = live;
-        left = failing;
-        has_failed = false;
-        is_watching = true;
-        const bool has_succeeded = call();
-        is_watching = false;
-        left = UINT_MAX;
-        EXPECT_NE(has_succeeded, has_failed) << failing;
-        has_failed = false;
-        if (has_succeeded) {
-            return failing;
-        }
-        EXPECT_EQ(live, before) << failing;
-    }
-}
-
-// Runs `end`, after which all memory is back.
-template <typename End> void expect_all_back(const End &end)
-{
-    is_watching = true;
-    end();
-    is_watching = false;
-    EXPECT_EQ(live, 0);
-}
-
-// For outputs, which failures leave alone.
-template <typename Object> Object *untouched()
-{
-    static char somewhere;
-    return reinterpret_cast<Object *>(&somewhere);
-}
-
-bool is_ok(lawn_status_t status)
-{
-    EXPECT_TRUE(status == LAWN_OK || status == LAWN_ERR_NO_MEMORY);
-    return status == LAWN_OK;
-}
 
 TEST(Memory, OfALawn)
 {
@@ -383,6 +351,13 @@ TEST(Memory, OfTheTimersOfUcxIsTheProgramsOwn)
                          UCS_OK;
               }),
               0U);
+    lawn_params_t none = {};
+    ucs_timer_queue_t plain;
+    EXPECT_EQ(count_failures([&] {
+                  return lawn_ucs_timerq_init_with(&plain, &none) == UCS_OK;
+              }),
+              1U); // malloc is
+    expect_all_back([&] { ucs_timerq_cleanup(&plain); });
     EXPECT_EQ(ucs_timerq_add(&queue, 1, 5), UCS_OK);
     EXPECT_EQ(ucs_timerq_add(&queue, 2, 5), UCS_OK);
     EXPECT_EQ(ucs_timerq_add(&queue, 3, 5), UCS_ERR_NO_MEMORY);
@@ -405,7 +380,7 @@ TEST(Memory, OfTheTimersOfDpdk)
                   }
                   return error == 0;
               }),
-              4U); // the table and a lawn for each lcore
+              4U); // the table and a lawn for each lcore that there is
     expect_all_back([] { lawn_rte_timer_subsystem_finalize(); });
 }
 
