@@ -3,6 +3,7 @@
 // Memory on nodes: what holds with any number of them. That it is where it
 // should be needs two: test/e2e/numa_test.cc.
 
+#include "group/pages.h"
 #include "group_fixture.h"
 
 #include <lawn/numa.h>
@@ -48,6 +49,13 @@ TEST(Numa, RefusesBadInput)
     EXPECT_EQ(lawn_numa_move(memory, page, 100000), LAWN_ERR_UNSUPPORTED);
     // No whole page is in it.
     EXPECT_EQ(lawn_numa_move(memory, sizeof(memory), 0), LAWN_OK);
+}
+
+TEST(Numa, PagesForMoreThanThereIsAreRefused)
+{
+    const lawn_allocator_t pages = lawn::page_allocator();
+    EXPECT_EQ(pages.alloc(nullptr, SIZE_MAX), nullptr);
+    EXPECT_EQ(pages.alloc(nullptr, SIZE_MAX - 4096), nullptr);
 }
 
 TEST(Numa, WhereANodeIsNotNothingIsChanged)

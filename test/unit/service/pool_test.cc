@@ -8,8 +8,42 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <vector>
+
+#include <unistd.h>
+
+namespace
+{
+
+// Called instead of each sched_yield(), if there is one.
+thread_local std::function<void()> on_yield;
+thread_local long processors; // 0: those that there are
+
+} // namespace
+
+extern "C" {
+
+int __real_sched_yield();
+long __real_sysconf(int name);
+
+int __wrap_sched_yield()
+{
+    if (!on_yield) {
+        return __real_sched_yield();
+    }
+    on_yield();
+    return 0;
+}
+
+long __wrap_sysconf(int name)
+{
+    return processors != 0 && name == _SC_NPROCESSORS_CONF
+               ? processors
+               : __real_sysconf(name);
+}
+}
 
 namespace
 {
@@ -19,6 +53,11 @@ class Pool : public testing::Test
 protected:
     Pool()
     {
+        make(&pool_);
+    }
+
+    void make(lawn::Pool *pool)
+    {
         const lawn_allocator_t allocator = {
             [](void *arg, size_t size) {
                 ++*static_cast<unsigned *>(arg);
@@ -26,7 +65,7 @@ protected:
             },
             [](void *, void *memory) { free(memory); }, &made_};
         EXPECT_TRUE(lawn::make_pool(
-            &pool_, allocator, [](lawn::Node *, void *) {}, nullptr));
+            pool, allocator, [](lawn::Node *, void *) {}, nullptr));
     }
 
     ~Pool() override
@@ -47,6 +86,75 @@ TEST_F(Pool, ALaneIsOfOneAtATime)
     EXPECT_EQ(lanes.size(), pool_.lane_count);
     for (lawn::Lane *const lane : lanes) {
         lawn::leave(lane);
+    }
+}
+
+TEST_F(Pool, HasMoreLanesThanProcessorsWithinBounds)
+{
+    const struct {
+        long processors;
+        unsigned lanes;
+    } rows[] = {{1, 2},   {2, 4},   {3, 4},     {8, 16}, {31, 32},
+                {32, 64}, {64, 64}, {1000, 64}, {-1, 2}};
+    for (const auto &row : rows) {
+        processors = row.processors;
+        lawn::Pool pool;
+        make(&pool);
+        processors = 0;
+        EXPECT_EQ(pool.lane_count, row.lanes) << row.processors;
+        lawn::free_pool(&pool);
+    }
+}
+
+// All lanes are taken. One is left as the caller has yielded.
+TEST_F(Pool, WhoFindsNoLaneWaitsForOne)
+{
+    std::vector<lawn::Lane *> lanes;
+    for (unsigned i = 0; i < pool_.lane_count; ++i) {
+        lanes.push_back(lawn::enter(&pool_));
+    }
+    unsigned yields = 0;
+    on_yield = [&] {
+        ++yields;
+        lawn::leave(lanes.front());
+    };
+    EXPECT_EQ(lawn::enter(&pool_), lanes.front());
+    EXPECT_GE(yields, 1U);
+    EXPECT_LE(yields, pool_.lane_count); // once for each that it looks at
+    on_yield = nullptr;
+    for (lawn::Lane *const lane : lanes) {
+        lawn::leave(lane);
+    }
+}
+
+TEST_F(Pool, WhatIsCountedWaitsForEachLane)
+{
+    lawn::Lane *const lane = lawn::enter(&pool_);
+    unsigned yields = 0;
+    on_yield = [&] {
+        ++yields;
+        ASSERT_NE(lawn::get(&pool_, lane), nullptr); // what its user does
+        lawn::leave(lane);
+    };
+    EXPECT_EQ(lawn::pending_of(&pool_), 1U);
+    EXPECT_EQ(yields, 1U);
+    on_yield = nullptr;
+}
+
+// As many as an index of 32 bits can tell apart, if there were the memory.
+TEST_F(Pool, DoesNotGrowBeyondItsChunks)
+{
+    static lawn::Node full;
+    for (lawn::Node *&chunk : pool_.chunks) {
+        chunk = &full;
+    }
+    lawn::Lane *const lane = lawn::enter(&pool_);
+    const unsigned made = made_;
+    EXPECT_EQ(lawn::get(&pool_, lane), nullptr);
+    EXPECT_EQ(made_, made);
+    lawn::leave(lane);
+    for (lawn::Node *&chunk : pool_.chunks) {
+        chunk = nullptr;
     }
 }
 
