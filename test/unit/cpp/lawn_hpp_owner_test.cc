@@ -104,10 +104,15 @@ TEST(Owner, IsEmptyWhenNothingWasMade)
 
 TEST(Owner, AnEngineWithoutARateHasTheProcessesClock)
 {
-    const lawn::engine engine = lawn::make_engine();
-    ASSERT_TRUE(engine);
-    EXPECT_EQ(engine.to_ticks(123'456'789ns), lawn_time_from_nsec(123'456'789));
-    EXPECT_EQ(engine.to_ticks(std::chrono::seconds::max()), never);
+    const lawn_engine_params_t params = {};
+    for (const lawn_engine_params_t *const given :
+         {&params, decltype(&params){}}) {
+        const lawn::engine engine = lawn::make_engine(given);
+        ASSERT_TRUE(engine);
+        EXPECT_EQ(engine.to_ticks(123'456'789ns),
+                  lawn_time_from_nsec(123'456'789));
+        EXPECT_EQ(engine.to_ticks(std::chrono::seconds::max()), never);
+    }
 }
 
 } // namespace

@@ -134,6 +134,12 @@ TEST_F(Engine, EveryRefusalIsReportedAndLeaksNothing)
     EXPECT_EQ(pass_at(start + 3600 * sec), "t");
 }
 
+TEST_F(Engine, NobodyDoesNotSleep)
+{
+    EXPECT_EQ(lawn_engine_arm(nullptr), LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_engine_wait(nullptr, 0), LAWN_ERR_INVALID_PARAM);
+}
+
 TEST_F(Engine, FdTellsOfEveryRefusal)
 {
     const int free_fd = lowest_free_fd();

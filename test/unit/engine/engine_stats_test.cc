@@ -176,6 +176,19 @@ TEST_F(EngineStats, ResetBeginsAnew)
     EXPECT_EQ(stats().passes, 1U);
 }
 
+// Nothing was polled yet, so nothing is late.
+TEST_F(EngineStats, ResetBeforeTheFirstPassKnowsNoGap)
+{
+    lawn_engine_reset_stats(engine_);
+    pass_at(now_ + 3600 * sec);
+    EXPECT_EQ(stats().passes, 1U);
+    EXPECT_EQ(stats().stalls, 0U);
+    EXPECT_EQ(stats().worst_pass, 0U);
+    pass_at(now_ + sec);
+    EXPECT_EQ(stats().stalls, 1U);
+    EXPECT_EQ(stats().worst_pass, sec);
+}
+
 // The structure of an older program is a part of today's, that of a newer one
 // more than it.
 TEST_F(EngineStats, QueryFillsWhatTheProgramKnows)

@@ -187,7 +187,8 @@ TEST_F(Page, AChildLeavesTheParentsAlone)
         pass_at(now_ + sec);
         lawn_engine_arm(engine_);
         lawn_engine_destroy(engine_);
-        _exit(0);
+        engine_ = nullptr;
+        exit(0); // not _exit(): instruments have their say
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -215,6 +216,26 @@ TEST_F(Page, ThatADeadProcessHasLeftIsRemoved)
     EXPECT_TRUE(is_left());
     EXPECT_EQ(open(), 1U);
     EXPECT_FALSE(is_left());
+}
+
+// A process that had the same pid was killed, and nobody has looked since.
+TEST_F(Page, ANameThatIsTakenIsPassedOver)
+{
+    const auto name_of = [](unsigned number) {
+        return LAWN_PAGE_DIRECTORY "/" LAWN_PAGE_PREFIX +
+               std::to_string(getpid()) + "." + std::to_string(number);
+    };
+    unsigned number = 0; // of this engine's page
+    while (access(name_of(number).c_str(), F_OK) != 0) {
+        ++number;
+    }
+    const std::string taken = name_of(number + 1);
+    ASSERT_TRUE(std::ofstream(taken).good());
+    lawn_engine_t *engine = nullptr;
+    ASSERT_EQ(lawn_engine_create(&params_, &engine), LAWN_OK);
+    EXPECT_EQ(access(name_of(number + 2).c_str(), F_OK), 0);
+    lawn_engine_destroy(engine);
+    EXPECT_EQ(unlink(taken.c_str()), 0) << "it is not this engine's";
 }
 
 TEST_F(Page, CreateSaysWhenItHasNoMemory)

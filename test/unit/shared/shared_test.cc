@@ -367,9 +367,11 @@ TEST_F(Shared, BoxesOfOneLawnAreIndependent)
     EXPECT_EQ(drain(10), 1U);
     EXPECT_EQ(lawn_box_drain(other, 10, 0), 1U);
     lawn_shared_retire(&timer_of_other.timer, on_released);
+    lawn_timer_t plain = {};
+    lawn_timer_start(lawn_, &plain, 10, 90);
     lawn_box_destroy(other);
     EXPECT_EQ(timer_of_other.released, 1U);
-    EXPECT_EQ(pass(100), 1U);
+    EXPECT_EQ(pass(100), 2U);
     lawn_box_destroy(nullptr);
 }
 
@@ -428,6 +430,13 @@ TEST_F(Shared, AnEarlierDeadlineWakesTheSleeperOnce)
     lawn_shared_retire(timer(3), on_released);
     EXPECT_EQ(wakes, 2U);
     EXPECT_EQ(drain(50), 1U);
+}
+
+TEST_F(Shared, ASleeperThatNobodyCanWakeGetsItsMessages)
+{
+    EXPECT_TRUE(lawn_box_sleep(box_, LAWN_TIME_INFINITY));
+    EXPECT_TRUE(lawn_shared_start(timer(0), 100));
+    EXPECT_EQ(pass(100), 1U);
 }
 
 TEST_F(Shared, NoMemoryAndNoArguments)

@@ -150,6 +150,22 @@ TEST_F(Look, TheBacklogIsWhatAnAdvanceWouldFire)
     }
 }
 
+// It stands where it was, before others that are due.
+TEST_F(Look, APausedTimerOfAQueueHidesNone)
+{
+    timers_.resize(3);
+    lawn_queue_t *queue = nullptr;
+    ASSERT_EQ(lawn_queue_create(lawn_, 100, &queue), LAWN_OK);
+    for (lawn_timer_t &timer : timers_) {
+        lawn_queue_start(queue, &timer, now_);
+        now_ += 10;
+    }
+    lawn_timer_pause(lawn_, &timers_[0]);
+    EXPECT_EQ(due_at(now_ + 79), 0U);
+    EXPECT_EQ(due_at(now_ + 80), 1U);
+    EXPECT_EQ(due_at(now_ + 90), 2U);
+}
+
 TEST_F(Look, TheBacklogIsCountedAsFarAsOneLooks)
 {
     timers_.resize(100);
