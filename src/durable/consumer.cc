@@ -225,8 +225,8 @@ void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
         return;
     }
     const redisReply *const reply = answer.reply;
-    const bool is_list = answer.status == LAWN_OK && reply &&
-                         reply->type == REDIS_REPLY_ARRAY;
+    const bool is_list =
+        answer.status == LAWN_OK && reply && reply->type == REDIS_REPLY_ARRAY;
     const size_t before = backlog_.size();
     for (size_t i = 0; is_list && i < reply->elements; ++i) {
         add(shard, reply->element[i], 0);
