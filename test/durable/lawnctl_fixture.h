@@ -172,6 +172,18 @@ private:
     std::thread pump_;
 };
 
+// Refused with status 1, nothing on stdout, and one line on stderr.
+inline void expect_refusal(const Words &words, const std::string &what)
+{
+    Program run(words);
+    EXPECT_EQ(run.wait(), 1) << what;
+    EXPECT_EQ(run.out(), "") << what;
+    const std::string err = run.err();
+    EXPECT_EQ(lines(err), 1u) << err;
+    EXPECT_EQ(err.compare(0, 9, "lawnctl: "), 0) << err;
+    EXPECT_NE(err.find(what), std::string::npos) << err;
+}
+
 } // namespace lawn_test
 
 #endif

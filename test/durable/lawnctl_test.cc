@@ -12,18 +12,6 @@ namespace
 
 using namespace lawn_test;
 
-// Refused with status 1, nothing on stdout, and one line on stderr.
-void expect_refusal(const Words &words, const std::string &what)
-{
-    Program run(words);
-    EXPECT_EQ(run.wait(), 1) << what;
-    EXPECT_EQ(run.out(), "") << what;
-    const std::string err = run.err();
-    EXPECT_EQ(lines(err), 1u) << err;
-    EXPECT_EQ(err.compare(0, 9, "lawnctl: "), 0) << err;
-    EXPECT_NE(err.find(what), std::string::npos) << err;
-}
-
 TEST(Lawnctl, ShowsItsCommands)
 {
     Program run({"--help"});
