@@ -109,7 +109,7 @@ public:
                                  : channels_[index % channels_.size()];
     }
 
-    Loop &loop() override
+    Loop &loop() const override
     {
         return loop_;
     }
