@@ -60,11 +60,11 @@ int64_t ServerTime::used_us()
 
 ReplyPtr ServerTime::command(std::vector<const char *> words)
 {
-    return ReplyPtr(context_ ? static_cast<redisReply *>(redisCommandArgv(
-                                   context_.get(),
-                                   static_cast<int>(words.size()),
-                                   words.data(), nullptr))
-                             : nullptr);
+    return ReplyPtr(context_
+                        ? static_cast<redisReply *>(redisCommandArgv(
+                              context_.get(), static_cast<int>(words.size()),
+                              words.data(), nullptr))
+                        : nullptr);
 }
 
 } // namespace lawnctl
