@@ -12,6 +12,8 @@ namespace
 
 using namespace lawn_test;
 
+constexpr uint64_t hour_us = 3600000000;
+
 struct Item {
     std::string id;
     lawn_durable_state_t state;
@@ -103,24 +105,6 @@ protected:
         return statistics.stats;
     }
 
-    void start_many(int count)
-    {
-        std::vector<Result> results(static_cast<size_t>(count));
-        for (int i = 0; i < count; ++i) {
-            const std::string id = "t" + std::to_string(i);
-            const std::string payload = "12345678";
-            const lawn_durable_start_t start =
-                timer(id.c_str(), 3600000000, payload);
-            ASSERT_EQ(lawn_durable_start(*client, &start, Result::keep,
-                                         &results[static_cast<size_t>(i)]),
-                      LAWN_OK);
-        }
-        run_until([&] {
-            return std::all_of(results.begin(), results.end(),
-                               [](const Result &r) { return r.is_answered; });
-        });
-    }
-
     // Timers that die at their first attempt.
     void make_dead(int count)
     {
@@ -145,7 +129,7 @@ protected:
 TEST_F(DurableAdmin, ListsTimersByState)
 {
     EXPECT_EQ(list(LAWN_DURABLE_UNKNOWN).items.size(), 0U);
-    start_many(1000);
+    start_many(1000, hour_us, "12345678");
     stop("t1");
     stop("t2");
     const Listing pending = list(LAWN_DURABLE_PENDING);
@@ -201,7 +185,7 @@ TEST_F(DurableAdmin, CountsWhatThereIs)
             params->max_payload_bytes = 1 << 20;
         }));
     client = clients.back().get();
-    start_many(100);
+    start_many(100, hour_us, "12345678");
     stop("t5");
     const lawn_durable_stats_t before = stats();
     EXPECT_EQ(before.shards, 4U);
@@ -224,7 +208,7 @@ TEST_F(DurableAdmin, CountsWhatThereIs)
 
 TEST_F(DurableAdmin, DrainsANamespace)
 {
-    start_many(10);
+    start_many(10, hour_us, "12345678");
     const auto drain = [&](bool begin) {
         return ask([&](Result *result) {
             return lawn_durable_drain(*client, begin, Result::keep, result);

@@ -17,24 +17,6 @@ namespace lawn_test
 class DurableConsumer : public Flow
 {
 protected:
-    void start_many(int count, uint64_t delay_us = 0)
-    {
-        std::vector<Result> results(static_cast<size_t>(count));
-        for (int i = 0; i < count; ++i) {
-            const std::string id = "t" + std::to_string(i);
-            const std::string payload = "payload of " + id;
-            const lawn_durable_start_t start =
-                timer(id.c_str(), delay_us, payload);
-            ASSERT_EQ(lawn_durable_start(*client, &start, Result::keep,
-                                         &results[static_cast<size_t>(i)]),
-                      LAWN_OK);
-        }
-        run_until([&] {
-            return std::all_of(results.begin(), results.end(),
-                               [](const Result &r) { return r.is_answered; });
-        });
-    }
-
     // Entries that the group has been given and not acknowledged.
     long long unacknowledged(const char *group)
     {

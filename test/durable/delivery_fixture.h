@@ -35,11 +35,7 @@ class HttpDelivery : public testing::Test
 protected:
     void SetUp() override
     {
-        for (const char *const name :
-             {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
-              "ALL_PROXY"}) {
-            unsetenv(name);
-        }
+        forget_proxies();
         ASSERT_EQ(loop_.open(), LAWN_OK);
         make(patient());
     }

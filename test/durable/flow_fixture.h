@@ -13,6 +13,7 @@
 #include <lawn/durable.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -190,6 +191,27 @@ protected:
         while (std::chrono::steady_clock::now() < end) {
             poll_once();
         }
+    }
+
+    // The timers t0, t1 and so on, in one go. Without a payload, each has one
+    // that names it.
+    void start_many(int count, uint64_t delay_us = 0,
+                    const std::string &payload = {})
+    {
+        std::vector<Result> results(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            const std::string id = "t" + std::to_string(i);
+            const std::string own = "payload of " + id;
+            const lawn_durable_start_t start =
+                timer(id.c_str(), delay_us, payload.empty() ? own : payload);
+            ASSERT_EQ(lawn_durable_start(*client, &start, Result::keep,
+                                         &results[static_cast<size_t>(i)]),
+                      LAWN_OK);
+        }
+        run_until([&] {
+            return std::all_of(results.begin(), results.end(),
+                               [](const Result &r) { return r.is_answered; });
+        });
     }
 
     Result start(const lawn_durable_start_t &start)

@@ -17,6 +17,14 @@
 namespace lawn_test
 {
 
+void forget_proxies()
+{
+    for (const char *const name : {"http_proxy", "https_proxy", "HTTPS_PROXY",
+                                   "all_proxy", "ALL_PROXY"}) {
+        unsetenv(name);
+    }
+}
+
 HttpTarget::HttpTarget(Handler handler) : handler_(std::move(handler))
 {
     sockaddr_in address = {};

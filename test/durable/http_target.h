@@ -37,6 +37,9 @@ struct HttpReaction {
     bool for_ever = false;   // send the bytes again and again
 };
 
+// A target is reached directly, whatever the machine's proxy is.
+void forget_proxies();
+
 class HttpTarget
 {
 public:

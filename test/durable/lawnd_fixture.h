@@ -70,11 +70,7 @@ class Lawnd : public testing::Test
 protected:
     void SetUp() override
     {
-        for (const char *const name :
-             {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
-              "ALL_PROXY"}) {
-            unsetenv(name);
-        }
+        forget_proxies();
         const char *const program = getenv("LAWN_LAWND");
         ASSERT_NE(program, nullptr) << "LAWN_LAWND names the program";
         program_ = program;

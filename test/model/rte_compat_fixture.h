@@ -30,9 +30,6 @@ inline uint64_t read_clock()
 #include <functional>
 #include <vector>
 
-// Called instead of each sched_yield(), if there is one.
-inline thread_local std::function<void()> on_yield;
-
 struct Timer {
     struct rte_timer timer; // first: the callback's timer is this
     std::function<void()> then;

@@ -5,6 +5,7 @@
 // model; and then by as many threads.
 
 #include "../environment.h"
+#include "../yield.h"
 #include "rte_compat_fixture.h"
 
 #include <algorithm>
@@ -15,20 +16,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-extern "C" {
-
-int __real_sched_yield();
-
-int __wrap_sched_yield()
-{
-    if (!on_yield) {
-        return __real_sched_yield();
-    }
-    on_yield();
-    return 0;
-}
-}
 
 namespace
 {

@@ -4,32 +4,9 @@
 // others reach for them.
 
 #include "../../misuse.h"
+#include "../../yield.h"
 #include "group/group_impl.h"
 #include "group_fixture.h"
-
-#include <functional>
-
-namespace
-{
-
-// Called instead of each sched_yield(), if there is one.
-thread_local std::function<void()> on_yield;
-
-} // namespace
-
-extern "C" {
-
-int __real_sched_yield();
-
-int __wrap_sched_yield()
-{
-    if (!on_yield) {
-        return __real_sched_yield();
-    }
-    on_yield();
-    return 0;
-}
-}
 
 namespace
 {

@@ -5,10 +5,11 @@
 
 #include "service/pool.h"
 
+#include "../../yield.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 #include <set>
 #include <vector>
 
@@ -17,25 +18,13 @@
 namespace
 {
 
-// Called instead of each sched_yield(), if there is one.
-thread_local std::function<void()> on_yield;
 thread_local long processors; // 0: those that there are
 
 } // namespace
 
 extern "C" {
 
-int __real_sched_yield();
 long __real_sysconf(int name);
-
-int __wrap_sched_yield()
-{
-    if (!on_yield) {
-        return __real_sched_yield();
-    }
-    on_yield();
-    return 0;
-}
 
 #if defined(__clang__) // whose runtime calls it before its memory is there
 __attribute__((no_sanitize("memory")))
