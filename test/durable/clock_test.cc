@@ -108,7 +108,9 @@ TEST_F(DurableLoop, NoOtherTimerIsEarlyForIt)
     loop.poll(); // notices it
     Timer later{loop, [this] { expired += 10; }};
     later.start_after(60000000);
-    EXPECT_TRUE(run_once());
+    // What passed before the poll is lost, so the sleep may end too soon.
+    while (expired == 0 && run_once()) {
+    }
     EXPECT_EQ(expired, 1U);
 }
 
