@@ -5,7 +5,7 @@
 // all due, were all re-armed, all paused, or lie in one slot. Unlike lawn_bench
 // it sees inside: how many timers were moved.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
 #include <lawn/timer.h>

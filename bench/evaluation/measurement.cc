@@ -5,7 +5,6 @@
 
 #include "evaluation/measurement.h"
 
-#include "timer/advance.h"
 #include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>

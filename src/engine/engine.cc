@@ -10,7 +10,6 @@
 #include "clock/convert.h"
 #include "engine/page.h"
 #include "engine/trace.h"
-#include "timer/lawn_impl.h"
 
 #include <limits.h>
 

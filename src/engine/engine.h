@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/engine.h>
 

@@ -3,7 +3,7 @@
 // lawn_backlog() and lawn_dump(), which look at the timers of a lawn and change
 // nothing.
 
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/stats.h>
 

@@ -8,9 +8,7 @@
 // an advance takes timers from both ends of up to 16 slots in turn. It
 // prefetches the next timer at each end, so that the misses overlap.
 
-#include "timer/advance.h"
-
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 #include <stdint.h>
 
@@ -27,6 +25,33 @@ struct Lanes {
     lawn_link_t *slots[most_lanes];
     size_t count;
 };
+
+// Calls `visit` for the slots with a bit that begin after `seen` and before
+// `end`, which `visit` may change. Returns false if `visit` does, which ends
+// it.
+template <class Visit>
+bool each_slot(Lawn *lawn, const lawn_time_t &end, Visit visit)
+{
+    for (uint64_t classes = lawn->occupied; classes; classes &= classes - 1) {
+        const unsigned c = lowest_bit(classes);
+        // Slots of this class and of higher classes begin then or later.
+        if ((slot_of(c, lawn->seen) + 1) << shift_of(c) >= end) {
+            break;
+        }
+        for (uint64_t bits = lawn->filled[c]; bits != 0;) {
+            const lawn_time_t begin = first_begin(c, bits, lawn->seen);
+            if (begin >= end) {
+                break;
+            }
+            const lawn_time_t slot = slot_of(c, begin);
+            bits &= ~bit_of(slot);
+            if (!visit(begin, &lawn->slots[index_of(c, slot)])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
 
 // Clears the bits of a slot that has become empty.
 void clear_if_empty(Lawn *lawn, const lawn_link_t *slot)
@@ -57,50 +82,29 @@ bool work_lanes(Lawn *lawn, Lanes *lanes, size_t most)
     while (lanes->count > most) {
         for (size_t i = 0; i < lanes->count;) {
             lawn_link_t *const slot = lanes->slots[i];
-            lawn_link_t *const first = slot->next;
             // A callback may have stopped the timers that were up.
-            if (!is_up(slot, first, until)) {
+            if (!is_up(slot, slot->next, until)) {
                 clear_if_empty(lawn, slot);
                 lanes->slots[i] = lanes->slots[--lanes->count];
                 continue;
             }
             ++i;
-            list_take_first(slot);
-            if (!touch(lawn, timer_of(first))) {
+            if (!touch(lawn, list_take_first(slot)) ||
+                (is_up(slot, slot->prev, until) &&
+                 !touch(lawn, list_take_last(slot)))) {
                 return false;
-            }
-            lawn_link_t *const last = slot->prev;
-            if (is_up(slot, last, until)) {
-                list_take_last(slot);
-                if (!touch(lawn, timer_of(last))) {
-                    return false;
-                }
             }
         }
     }
     return true;
 }
 
-// Calls `visit` for each slot that has timers of the round. Returns false if
-// `visit` does, which ends it.
-template <class Visit> bool each_slot_of_round(Lawn *lawn, Visit visit)
+bool work_due(Lawn *lawn)
 {
-    // If no bit of the time at or above a class's shift has changed, no slot of
-    // the class has begun.
-    const unsigned top = class_of(lawn->seen ^ lawn->until) + 1;
-    uint64_t classes = lawn->occupied & ((uint64_t{2} << top) - 1);
-    for (; classes != 0; classes &= classes - 1) {
-        const unsigned c = lowest_bit(classes);
-        uint64_t bits =
-            lawn->filled[c] & begun_bits(c, lawn->seen, lawn->until);
-        for (; bits != 0; bits &= bits - 1) {
-            lawn_link_t *const slot =
-                &lawn->slots[index_of(c, lowest_bit(bits))];
-            if (!is_up(slot, slot->next, lawn->until)) {
-                clear_if_empty(lawn, slot);
-            } else if (!visit(slot)) {
-                return false;
-            }
+    lawn_link_t *const due = &lawn->due;
+    while (!list_is_empty(due) && timer_of(due->next)->check < lawn->round) {
+        if (!touch(lawn, list_take_first(due))) {
+            return false;
         }
     }
     return true;
@@ -111,56 +115,37 @@ bool work_round(Lawn *lawn)
 {
     Lanes lanes;
     lanes.count = 0;
-    const auto add = [lawn, &lanes](lawn_link_t *slot) {
+    const auto add = [&](lawn_time_t, lawn_link_t *slot) {
         lanes.slots[lanes.count++] = slot;
-        return lawn->left != 0 && (lanes.count < most_lanes ||
-                                   work_lanes(lawn, &lanes, most_lanes - 1));
+        return lanes.count < most_lanes ||
+               work_lanes(lawn, &lanes, most_lanes - 1);
     };
-    // The last timer of the budget may have been the last of the round.
-    return (each_slot_of_round(lawn, add) && work_lanes(lawn, &lanes, 0)) ||
-           each_slot_of_round(lawn, [](lawn_link_t *) { return false; });
-}
-
-void work_slots(Lawn *lawn)
-{
-    // First the rest of a round that an earlier advance has begun, then a new
-    // round.
-    while (lawn->seen < lawn->time) {
-        if (lawn->until <= lawn->seen) {
-            lawn->until = lawn->time;
-        }
-        if (!work_round(lawn)) {
-            return;
-        }
+    const auto is_over = [&](lawn_time_t, const lawn_link_t *slot) {
+        clear_if_empty(lawn, slot);
+        return !is_up(slot, slot->next, lawn->until);
+    };
+    const lawn_time_t end = lawn->until + 1;
+    // The last timer of the budget may have been the last in the slots. What is
+    // left in `due` is the first that the next round touches.
+    const bool is_done =
+        (lawn->left != 0 && work_due(lawn) && each_slot(lawn, end, add) &&
+         work_lanes(lawn, &lanes, 0)) ||
+        each_slot(lawn, end, is_over);
+    if (is_done) {
         lawn->seen = lawn->until;
     }
-}
-
-void work_due(Lawn *lawn)
-{
-    lawn_link_t *const due = &lawn->due;
-    bool has_budget = lawn->left != 0;
-    while (has_budget && !list_is_empty(due) &&
-           timer_of(due->next)->check != lawn->due_check) {
-        lawn_timer_t *const timer = timer_of(due->next);
-        list_take_first(due);
-        has_budget = touch(lawn, timer);
-    }
+    return is_done;
 }
 
 // Returns the beginning of the first slot that has a bit and begins after
 // `seen`, or INFINITY if there is none.
-lawn_time_t first_slot(const Lawn *lawn)
+lawn_time_t first_slot(Lawn *lawn)
 {
     lawn_time_t first = LAWN_TIME_INFINITY;
-    for (uint64_t classes = lawn->occupied; classes; classes &= classes - 1) {
-        const unsigned c = lowest_bit(classes);
-        // Slots of this class and of higher classes begin at `first` or later.
-        if ((slot_of(c, lawn->seen) + 1) << shift_of(c) >= first) {
-            break;
-        }
-        first = earlier_of(first, first_begin(c, lawn->filled[c], lawn->seen));
-    }
+    each_slot(lawn, first, [&](lawn_time_t begin, const lawn_link_t *) {
+        first = begin;
+        return true;
+    });
     return first;
 }
 
@@ -219,10 +204,9 @@ bool touch_rest(Lawn *lawn, lawn_timer_t *timer)
     return --lawn->left != 0;
 }
 
-void open(Lawn *lawn)
+void reopen(Lawn *lawn)
 {
     lawn->busy = false;
-    lawn->is_settled = false;
     lawn->limit = lawn->observer ? 0 : open_limit;
     // Timers that are left of a round or in `due` may have any deadline.
     const bool is_done = lawn->until == lawn->seen && list_is_empty(&lawn->due);
@@ -233,7 +217,6 @@ void enter(Lawn *lawn)
 {
     ++lawn->due_check;
     lawn->busy = true;
-    lawn->is_settled = false;
     lawn->limit = 0;
 }
 
@@ -251,18 +234,14 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
     lawn->plain = lawn->late || lawn->observer ? 0 : lawn->time + 1;
     lawn->left = most;
     lawn->moved = 0;
-    // If the budget ends here, the other of the two goes first in the next
-    // advance.
-    const bool slots_first = lawn->slots_first;
-    if (slots_first) {
-        work_slots(lawn);
+    // First the rest of a round that an earlier advance has begun, then a new
+    // round.
+    if (lawn->until == lawn->seen || work_round(lawn)) {
+        lawn->until = later_of(lawn->seen, lawn->time);
+        lawn->round = lawn->due_check;
+        work_round(lawn);
     }
-    work_due(lawn);
-    if (!slots_first) {
-        work_slots(lawn);
-    }
-    lawn->slots_first = slots_first != (lawn->left == 0);
-    open(lawn);
+    reopen(lawn);
     const size_t touched = most - lawn->left;
     return {static_cast<unsigned>(touched - lawn->moved), touched};
 }
@@ -287,27 +266,15 @@ bool lawn_settle(lawn_t *handle, unsigned max_touches)
 {
     Lawn *const lawn = impl_of(handle);
     Search found = {LAWN_TIME_INFINITY, max_touches ? max_touches : SIZE_MAX};
-    if (lawn->busy || !search(&lawn->due, &found, false)) {
-        return false;
-    }
-    for (unsigned c = 0; c < class_count; ++c) {
-        for (uint64_t bits = lawn->filled[c]; bits != 0;) {
-            const lawn_time_t begin = first_begin(c, bits, lawn->seen);
-            const lawn_time_t slot = slot_of(c, begin);
-            if (begin >= found.earliest) {
-                break;
-            }
-            if (!search(&lawn->slots[index_of(c, slot)], &found, false)) {
-                return false;
-            }
-            bits &= ~bit_of(slot);
-        }
-    }
-    if (found.earliest <= lawn->now && found.earliest < never) {
+    const auto look = [&](lawn_time_t, const lawn_link_t *slot) {
+        return search(slot, &found, false);
+    };
+    if (lawn->busy || !search(&lawn->due, &found, false) ||
+        !each_slot(lawn, found.earliest, look) ||
+        (found.earliest <= lawn->now && found.earliest < never)) {
         return false;
     }
     set_wake(lawn, found.earliest);
-    lawn->is_settled = true;
     lawn->limit = 0;
     return true;
 }

@@ -3,7 +3,7 @@
 // lawn_check(): it walks the whole lawn and verifies every invariant that
 // lawn_impl.h states.
 
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 using namespace lawn;
 
@@ -17,8 +17,7 @@ bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
 {
     const lawn_link_t *i = list;
     do {
-        if (!i->next || !i->prev || i->next->prev != i || i->prev->next != i ||
-            (i != list && !holds(timer_of(i)))) {
+        if (!is_in_place(i) || (i != list && !holds(timer_of(i)))) {
             return false;
         }
         *running += i != list && is_running(timer_of(i));
@@ -27,32 +26,29 @@ bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
     return true;
 }
 
-// Returns whether the lawn wakes early enough for the timer. A settled lawn
-// wakes for a deadline. For a queue this is the head's: the alarm may be
-// earlier, so it is not checked.
+// Returns whether the lawn wakes early enough for a timer that must be looked
+// at by `when`. For a queue this is the head's deadline: the alarm may be
+// earlier, so it does not count while the limit is closed.
 bool wakes(const Lawn *lawn, const lawn_timer_t *timer, lawn_time_t when)
 {
     return lawn->busy || is_paused(timer) || lawn->wake <= when ||
-           (lawn->is_settled && is_alarm(timer));
+           (lawn->limit == 0 && is_alarm(timer));
 }
 
 bool slot_is_sound(const Lawn *lawn, unsigned i, size_t *running)
 {
     const unsigned c = i / slot_count;
-    const bool has_bit = (lawn->filled[c] & bit_of(i)) != 0;
     // An unfinished round may have left timers in its slots.
     lawn_time_t least = lawn->until == lawn->seen ? lawn->seen + 1 : 0;
     return list_is_sound(
         &lawn->slots[i], running, [&](const lawn_timer_t *timer) {
             const lawn_time_t check = timer->check;
-            const lawn_time_t number = slot_of(c, check);
-            const bool is_ordered = check >= least;
+            const lawn_time_t slot = slot_of(c, check);
+            const bool is_ordered = least <= check && check <= timer->deadline;
             least = check;
-            return has_bit && is_ordered && check <= timer->deadline &&
-                   check == number << shift_of(c) &&
-                   number % slot_count == i % slot_count &&
-                   wakes(lawn, timer,
-                         lawn->is_settled ? timer->deadline : check);
+            return is_ordered && (lawn->filled[c] & bit_of(i)) != 0 &&
+                   check == slot << shift_of(c) && index_of(c, slot) == i &&
+                   wakes(lawn, timer, lawn->limit ? check : timer->deadline);
         });
 }
 
@@ -60,29 +56,24 @@ bool slot_is_sound(const Lawn *lawn, unsigned i, size_t *running)
 bool due_is_sound(const Lawn *lawn, size_t *running)
 {
     return list_is_sound(&lawn->due, running, [&](const lawn_timer_t *timer) {
-        return lawn->busy ||
-               (timer->check >= open_limit &&
-                (timer->deadline <= lawn->now || is_paused(timer)) &&
-                wakes(lawn, timer, timer->deadline));
+        return timer->check >= open_limit &&
+               (lawn->busy || timer->deadline <= lawn->now ||
+                is_paused(timer)) &&
+               wakes(lawn, timer, timer->deadline);
     });
 }
 
 bool queue_is_sound(const Queue *queue, size_t *running)
 {
     const lawn_timer_t *const alarm = &queue->alarm.timer;
-    const Lawn *const lawn = impl_of(queue->lawn);
-    const bool has_no_alarm = lawn->firing == queue || lawn->draining;
-    lawn_time_t least = 0;
+    lawn_time_t least = alarm->deadline;
     return is_alarm(alarm) &&
-           list_is_sound(&queue->timers, running,
-                         [&](lawn_timer_t const *timer) {
-                             const bool is_ordered = timer->deadline >= least;
-                             least = is_paused(timer) ? least : timer->deadline;
-                             return is_ordered && timer->check >= open_limit &&
-                                    (has_no_alarm ||
-                                     (is_linked(alarm) &&
-                                      alarm->deadline <= timer->deadline));
-                         });
+           (is_linked(alarm) || list_is_empty(&queue->timers)) &&
+           list_is_sound(&queue->timers, running, [&](const lawn_timer_t *i) {
+               const bool is_ordered = least <= i->deadline;
+               least = is_paused(i) ? least : i->deadline;
+               return is_ordered && i->check >= open_limit;
+           });
 }
 
 } // namespace
@@ -93,12 +84,13 @@ lawn_status_t lawn_check(const lawn_t *handle)
     if (!lawn) {
         return LAWN_ERR_CORRUPT;
     }
-    const bool is_closed = lawn->observer || lawn->busy || lawn->is_settled;
+    const bool may_open = !lawn->observer && !lawn->busy;
     size_t running = 0;
-    bool is_sound = lawn->until >= lawn->seen &&
-                    lawn->limit == (is_closed ? 0 : open_limit) &&
-                    lawn->next == (lawn->observer ? 0 : lawn->wake) &&
-                    due_is_sound(lawn, &running);
+    bool is_sound =
+        lawn->until >= lawn->seen &&
+        (lawn->limit == 0 || (lawn->limit == open_limit && may_open)) &&
+        lawn->next == (lawn->observer ? 0 : lawn->wake) &&
+        due_is_sound(lawn, &running);
     for (unsigned c = 0; c < class_count; ++c) {
         is_sound &= (lawn->occupied >> c & 1) == (lawn->filled[c] != 0);
     }

@@ -14,7 +14,7 @@
 #define LAWN_SRC_TIMER_KEYED_TTLS_H
 
 #include "base/mix.h"
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 namespace lawn
 {

@@ -3,8 +3,7 @@
 // Creates, walks, drains and destroys a lawn. Also has the parts of start, stop
 // and pause that are not inline.
 
-#include "timer/advance.h"
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 namespace lawn
 {
@@ -12,40 +11,44 @@ namespace lawn
 namespace
 {
 
-// Files a timer by its new deadline. The timer may run, be paused or be idle.
-void move_to(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
-{
-    if (is_linked(timer)) {
-        lawn->running -= !is_paused(timer);
-        list_remove(&timer->link);
-    }
-    ++lawn->running;
-    timer->deadline = deadline;
-    file(lawn, timer);
-}
-
-// Starts a timer whose deadline is at or above the limit. The limit is closed
-// if there is an observer, if a pass runs, or if lawn_settle() has moved
-// `wake`. Otherwise the deadline is 2^63 or later.
+// The limit is closed by an observer, a pass or lawn_settle(), or the deadline
+// is 2^63 or later.
 LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
                                  lawn_time_t deadline)
 {
-    deadline = earlier_of(deadline, never);
-    if (lawn->is_settled) {
-        open(lawn);
+    begin_run(lawn, timer, announce_start(lawn, timer, deadline));
+    file(lawn, timer);
+}
+
+// Moves all timers from the slots to `due`, alarms too.
+void begin_drain(Lawn *lawn)
+{
+    for (lawn_link_t &slot : lawn->slots) {
+        while (!list_is_empty(&slot)) {
+            LAWN_ASSERT(is_in_place(slot.next) && is_in_place(&slot) &&
+                        "no timer was lost while it ran");
+            lawn_timer_t *const timer = list_take_first(&slot);
+            list_append(&lawn->due, &timer->link);
+            timer->check = open_limit;
+        }
     }
-    report(lawn, LAWN_EVENT_START, timer, lawn->now,
-           deadline == never ? LAWN_TIME_INFINITY
-                             : later_of(deadline, lawn->now) - lawn->now);
-    // In a pass, a timer that is due at once would fire in this pass if it
-    // stayed in its slot.
-    if (is_linked(timer) && deadline >= timer->check && deadline < open_limit &&
-        (deadline > lawn->now || !lawn->busy)) {
-        lawn->running += is_paused(timer);
-        timer->deadline = deadline;
-    } else {
-        move_to(lawn, timer, deadline);
+}
+
+// An alarm stands for its queue until all timers are drained that were in the
+// queue when the drain began.
+lawn_timer_t *next_to_drain(Lawn *lawn)
+{
+    lawn_timer_t *timer = first_old(lawn, &lawn->due);
+    while (timer && is_alarm(timer)) {
+        Queue *const queue = queue_of(timer);
+        if (lawn_timer_t *const member = first_old(lawn, &queue->timers)) {
+            return member;
+        }
+        detach(timer);
+        set_alarm(queue);
+        timer = first_old(lawn, &lawn->due);
     }
+    return timer;
 }
 
 // Stops the timer but leaves it in its list. Returns true if the timer was
@@ -64,45 +67,50 @@ bool end(Lawn *lawn, lawn_timer_t *timer, lawn_event_t event)
     return was_running;
 }
 
-// Moves all timers from the slots to `due`. Their check says that they were not
-// started during this drain. Also unlinks all alarms: a timer that is started
-// in a queue during the drain sets the alarm again.
-void begin_drain(Lawn *lawn)
-{
-    for (Queue *queue = lawn->queues; queue; queue = queue->next) {
-        unlink(&queue->alarm.timer);
-    }
-    for (lawn_link_t &slot : lawn->slots) {
-        while (!list_is_empty(&slot)) {
-            lawn_link_t *const link = slot.next;
-            LAWN_ASSERT(is_in_place(link) && is_in_place(&slot) &&
-                        "no timer was lost while it ran");
-            list_remove(link);
-            list_append(&lawn->due, link);
-            timer_of(link)->check = LAWN_TIME_INFINITY;
-        }
-    }
-    lawn->draining = lawn->queues;
-}
-
-lawn_timer_t *next_to_drain(Lawn *lawn)
-{
-    const auto first_of = [lawn](lawn_link_t *list) {
-        lawn_timer_t *const timer = timer_of(list->next);
-        return list_is_empty(list) || timer->check == lawn->due_check ? nullptr
-                                                                      : timer;
-    };
-    lawn_timer_t *timer = first_of(&lawn->due);
-    while (!timer && lawn->draining) {
-        timer = first_of(&lawn->draining->timers);
-        if (!timer) {
-            lawn->draining = lawn->draining->next;
-        }
-    }
-    return timer;
-}
-
 } // namespace
+
+bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
+{
+    constexpr unsigned most_steps = 16;
+    const lawn_time_t deadline = timer->deadline;
+    if (!is_linked(timer)) {
+        return deadline == 0 || deadline == LAWN_TIME_INFINITY;
+    }
+    const lawn_link_t *link = &timer->link;
+    for (unsigned i = 0; i < most_steps; ++i) {
+        if (!is_in_place(link)) {
+            return false;
+        }
+        link = link->next;
+        const Queue *queue = lawn->queues;
+        while (queue && &queue->timers != link) {
+            queue = queue->next;
+        }
+        const auto inside = reinterpret_cast<uintptr_t>(link) -
+                            reinterpret_cast<uintptr_t>(lawn);
+        if (queue || inside < sizeof(Lawn)) {
+            break; // the head of one of our lists
+        }
+        if (link == &timer->link) {
+            return false; // once round a list of another lawn
+        }
+    }
+    return timer->check <= deadline || timer->check >= open_limit;
+}
+
+lawn_time_t announce_start(Lawn *lawn, const lawn_timer_t *timer,
+                           lawn_time_t deadline)
+{
+    if (lawn->limit == 0 && !lawn->busy) {
+        reopen(lawn); // lawn_settle() may have moved `wake`
+    }
+    deadline = earlier_of(deadline, never);
+    LAWN_PROBE(start, timer, deadline, lawn->now);
+    report(lawn, LAWN_EVENT_START, timer, lawn->now,
+           deadline == never ? LAWN_TIME_INFINITY
+                             : later_of(deadline, lawn->now) - lawn->now);
+    return deadline;
+}
 
 void file_due(Lawn *lawn, lawn_timer_t *timer)
 {
@@ -113,49 +121,6 @@ void file_due(Lawn *lawn, lawn_timer_t *timer)
     timer->check = lawn->due_check;
     list_append(&lawn->due, &timer->link);
     set_wake(lawn, earlier_of(lawn->wake, timer->deadline));
-}
-
-#ifndef NDEBUG // for assertions
-
-bool is_sound(const lawn_timer_t *timer)
-{
-    const lawn_time_t deadline = timer->deadline;
-    return is_linked(timer)
-               ? is_in_place(&timer->link) &&
-                     (timer->check <= deadline || timer->check >= open_limit)
-               : deadline == 0 || deadline == LAWN_TIME_INFINITY;
-}
-
-bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
-{
-    constexpr unsigned most_steps = 16;
-    const lawn_link_t *link = &timer->link;
-    for (unsigned i = 0; link->next && i < most_steps; ++i) {
-        if (link->next->prev != link) {
-            return false; // moved or overwritten
-        }
-        link = link->next;
-        const Queue *queue = lawn->queues;
-        while (queue && &queue->timers != link) {
-            queue = queue->next;
-        }
-        const auto inside = reinterpret_cast<uintptr_t>(link) -
-                            reinterpret_cast<uintptr_t>(lawn);
-        if (queue || inside < sizeof(Lawn)) {
-            return true; // the head of one of our lists
-        }
-        if (link == &timer->link) {
-            return false; // once round a list of another lawn
-        }
-    }
-    return true;
-}
-
-#endif
-
-bool is_busy(const lawn_t *lawn)
-{
-    return impl_of(lawn)->busy;
 }
 
 } // namespace lawn
@@ -171,7 +136,7 @@ lawn_status_t lawn_observe(lawn_t *lawn, lawn_observer_t *observer)
         return LAWN_ERR_BUSY;
     }
     lawn->observer = observer;
-    open(impl_of(lawn));
+    reopen(impl_of(lawn));
     return LAWN_OK;
 }
 
@@ -184,7 +149,7 @@ lawn_status_t lawn_unobserve(lawn_t *lawn, const lawn_observer_t *observer)
         return LAWN_ERR_BUSY;
     }
     lawn->observer = nullptr;
-    open(impl_of(lawn));
+    reopen(impl_of(lawn));
     return LAWN_OK;
 }
 
@@ -210,7 +175,7 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     for (lawn_link_t &slot : lawn->slots) {
         slot = {&slot, &slot};
     }
-    open(lawn);
+    reopen(lawn);
     *lawn_p = lawn;
     return LAWN_OK;
 }
@@ -239,18 +204,19 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
 {
     Lawn *const lawn = impl_of(handle);
     assert_own(lawn, timer);
-    LAWN_PROBE(start, timer, deadline, lawn->now);
     if (LAWN_UNLIKELY(deadline >= lawn->limit)) {
         start_closed(lawn, timer, deadline);
-    } else {
-        move_to(lawn, timer, deadline);
+        return;
     }
+    LAWN_PROBE(start, timer, deadline, lawn->now);
+    begin_run(lawn, timer, deadline);
+    file(lawn, timer);
 }
 
 bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer)
 {
     const bool was_running = end(impl_of(lawn), timer, LAWN_EVENT_STOP);
-    unlink(timer);
+    detach(timer);
     return was_running;
 }
 
@@ -309,7 +275,7 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         }
     }
     if (!is_nested) {
-        open(lawn);
+        reopen(lawn);
     }
     return drained;
 }

@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a lawn, and how a timer is filed in it. All of src/timer is
-// built on this header. src/shared, src/shm and src/stats read these fields,
-// too. lawn/timer.h has the idea and doc/design.md a picture.
+// The fields of a lawn and of a queue, and how a timer is filed and touched.
+// All of src/timer is built on this header. src/shared, src/shm and src/stats
+// read these fields, too. lawn/timer.h has the idea and doc/design.md a
+// picture.
 //
 // The invariants, which lawn_check() verifies:
 //   - In a slot, check <= deadline, and checks do not decrease towards the
@@ -13,52 +14,65 @@
 //     set if and only if one of its slots has.
 //   - No slot holds a timer with a check at or before `seen`.
 //   - Outside of passes, `wake` <= every check in a slot, and <= every deadline
-//     in `due`. After lawn_settle() `wake` is only <= every deadline. The limit
-//     is then closed, so that no inline re-arm can set a deadline before
-//     `wake`.
+//     in `due`. If the limit is closed, `wake` need only be <= every deadline:
+//     no inline re-arm can then set a deadline before `wake`.
 //   - If a queue holds a timer, its alarm is in the lawn, with a deadline no
-//     later than that of any of its timers. While the queue fires and during a
-//     drain, this does not hold.
+//     later than that of any of its timers.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
 
 #include "base/base.h"
+#include "base/probe.h"
 #include "base/ticks.h"
 #include "timer/slots.h"
 
 #include <lawn/observer.h>
+#include <lawn/queue.h>
 #include <lawn/stats.h>
 
 namespace lawn
 {
-
-struct Queue;
 
 constexpr lawn_time_t never = LAWN_TIME_INFINITY - 1; // runs, and never fires
 // Inline functions handle only deadlines and checks below this value. A timer
 // in `due` or in a queue has a check at or above it: see the member due_check.
 constexpr lawn_time_t open_limit = lawn_time_t{1} << 63;
 
+struct Queue;
+
+// A lawn learns that a queue has due timers by the queue's alarm. The alarm is
+// a timer that is filed like any other. But it does not count as running, and
+// no observer or histogram is told that it fires.
+struct Alarm {
+    lawn_timer_t timer; // first, so that an alarm can be cast
+    Queue *queue;
+};
+
+struct Queue : lawn_queue_t {
+    Alarm alarm;
+    lawn_time_t turn; // this turn fires the timers due before this time
+    Queue *next;      // in the lawn's list
+    Queue *prev;
+    bool is_owned; // the lawn frees it in lawn_destroy()
+};
+
 struct alignas(64) Lawn : lawn_t {
     lawn_time_t wake;  // the same as `next`, but `next` is 0 with an observer
     lawn_time_t seen;  // all slots that began at or before it are done
     lawn_time_t until; // the round does slots that began at or before it
-    lawn_link_t due;   // timers in no slot, for the next advance
+    lawn_time_t round; // and timers in `due` with a check before it
+    lawn_link_t due;   // timers in no slot, for the next round
     // The check of a timer that is put into `due` or a queue: 2^63 and the
     // number of the latest advance or drain, which skips timers that carry it.
     lawn_time_t due_check;
-    bool busy;        // an advance or a drain runs
-    bool is_settled;  // `wake` may be later than the beginning of a slot
-    bool slots_first; // the next advance does the slots before `due`
+    bool busy; // an advance or a drain runs
     // Of the advance that runs:
     lawn_time_t time;  // timers that are due by then fire
     lawn_time_t plain; // timers due before then fire and nobody else is told
     size_t left;       // of the budget, in timers to touch
     size_t moved;      // timers touched that did not fire
     Queue *queues;     // list of all queues
-    Queue *firing;     // the queue whose timers fire now
-    Queue *draining;   // the first queue that a drain has not emptied
     // NULL, or called for each timer that a drain takes out. Returns false if
     // the drain must not hand the timer over: it belongs to a shared timer that
     // was stopped.
@@ -84,10 +98,10 @@ inline const Lawn *impl_of(const lawn_t *lawn)
     return static_cast<const Lawn *>(lawn);
 }
 
-#ifndef NDEBUG
-// For assertions about a timer in a list: returns whether its neighbours point
-// back to it. They do not if the timer was initialised, freed or overwritten
-// while it ran.
+// ---- Lists
+
+// Returns whether the neighbours of a link in a list point back to it. They do
+// not if the timer was initialised, freed or overwritten while it ran.
 inline bool is_in_place(const lawn_link_t *link)
 {
     const auto is_link = [](const lawn_link_t *at) {
@@ -97,7 +111,6 @@ inline bool is_in_place(const lawn_link_t *link)
     return is_link(link->next) && is_link(link->prev) &&
            link->next->prev == link && link->prev->next == link;
 }
-#endif
 
 // The link is a timer's first member.
 inline lawn_timer_t *timer_of(lawn_link_t *link)
@@ -130,24 +143,30 @@ inline void list_remove(lawn_link_t *link)
     link->next->prev = link->prev;
 }
 
-// Takes the first or the last link out of a list that is not empty. Prefetches
+// Takes the first or the last timer out of a list that is not empty. Prefetches
 // the link that will be the second: a pass soon takes the link before it, and
 // then writes to it.
-inline void list_take_first(lawn_link_t *head)
+inline lawn_timer_t *list_take_first(lawn_link_t *head)
 {
-    lawn_link_t *const next = head->next->next;
+    lawn_link_t *const first = head->next;
+    lawn_link_t *const next = first->next;
     __builtin_prefetch(next->next);
     head->next = next;
     next->prev = head;
+    return timer_of(first);
 }
 
-inline void list_take_last(lawn_link_t *head)
+inline lawn_timer_t *list_take_last(lawn_link_t *head)
 {
-    lawn_link_t *const prev = head->prev->prev;
+    lawn_link_t *const last = head->prev;
+    lawn_link_t *const prev = last->prev;
     __builtin_prefetch(prev->prev);
     head->prev = prev;
     prev->next = head;
+    return timer_of(last);
 }
+
+// ---- Timers
 
 inline bool is_linked(const lawn_timer_t *timer)
 {
@@ -155,7 +174,7 @@ inline bool is_linked(const lawn_timer_t *timer)
 }
 
 // The timer may be in a list or not.
-inline void unlink(lawn_timer_t *timer)
+inline void detach(lawn_timer_t *timer)
 {
     if (is_linked(timer)) {
         list_remove(&timer->link);
@@ -168,6 +187,25 @@ inline bool is_paused(const lawn_timer_t *timer)
     return timer->deadline == LAWN_TIME_INFINITY;
 }
 
+// The callback of an alarm.
+void on_alarm(lawn_timer_t *alarm, lawn_time_t now);
+
+inline bool is_alarm(const lawn_timer_t *timer)
+{
+    return timer->expired == on_alarm;
+}
+
+inline Queue *queue_of(const lawn_timer_t *alarm)
+{
+    return reinterpret_cast<const Alarm *>(alarm)->queue;
+}
+
+// For a timer of a list. Returns true if the timer runs and is no alarm.
+inline bool is_running(const lawn_timer_t *timer)
+{
+    return !is_paused(timer) && !is_alarm(timer);
+}
+
 // Makes a running timer idle. The caller has taken it out of its list. Its
 // deadline moves to `check`, where lawn_timer_deadline() still finds it.
 inline void end_run(Lawn *lawn, lawn_timer_t *timer)
@@ -177,6 +215,17 @@ inline void end_run(Lawn *lawn, lawn_timer_t *timer)
     timer->deadline = 0;
     --lawn->running;
 }
+
+// Returns the first timer of `due` or of a queue. Returns NULL if there is none
+// that was put there before this advance or drain.
+inline lawn_timer_t *first_old(const Lawn *lawn, lawn_link_t *list)
+{
+    lawn_timer_t *const first = timer_of(list->next);
+    return list_is_empty(list) || first->check == lawn->due_check ? nullptr
+                                                                  : first;
+}
+
+// ---- Where a timer is filed
 
 inline void set_wake(Lawn *lawn, lawn_time_t wake)
 {
@@ -216,9 +265,7 @@ inline void file(Lawn *lawn, lawn_timer_t *timer)
     }
 }
 
-// Ends an advance or a drain: sets `wake` and the limit to their values outside
-// of passes.
-void open(Lawn *lawn);
+// ---- Passes: advances and drains
 
 inline void report(const lawn_t *lawn, lawn_event_t event,
                    const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl)
@@ -230,25 +277,105 @@ inline void report(const lawn_t *lawn, lawn_event_t event,
     }
 }
 
-// Begins an advance or a drain. open() ends it.
+// Begins a pass.
 void enter(Lawn *lawn);
 
-// For assertions about a timer that should be idle or in this lawn. A timer
-// does not store its lawn, so both functions only take a short look. is_sound()
-// returns false if the timer cannot be one. may_hold() returns false if the
-// timer is damaged or belongs to another lawn.
-#ifndef NDEBUG
-bool is_sound(const lawn_timer_t *timer);
+// Ends a pass: sets `wake` and the limit to their values outside of passes.
+void reopen(Lawn *lawn);
+
+// True in the callbacks of a pass.
+inline bool is_busy(const lawn_t *lawn)
+{
+    return impl_of(lawn)->busy;
+}
+
+inline void call_back(Lawn *lawn, lawn_timer_t *timer)
+{
+    if (timer->expired) {
+        const lawn_time_t now = lawn->time;
+        LAWN_PROBE(fire, timer, lawn, now);
+        timer->expired(timer, now);
+    }
+}
+
+// Handles a touched timer that is not due, or that somebody else must be told
+// of.
+bool touch_rest(Lawn *lawn, lawn_timer_t *timer);
+
+// Fires the timer or puts it off. The caller has taken it out of its list.
+// Returns false if this was the last one of the budget.
+inline bool touch(Lawn *lawn, lawn_timer_t *timer)
+{
+    if (LAWN_LIKELY(timer->deadline < lawn->plain)) {
+        end_run(lawn, timer);
+        call_back(lawn, timer);
+        return --lawn->left != 0;
+    }
+    return touch_rest(lawn, timer);
+}
+
+// What an advance has done. `touched` includes `fired`.
+struct Work {
+    unsigned fired;
+    size_t touched;
+};
+
+// Like lawn_advance_rest(), but to `now`, which is no later than the latest
+// time seen. Timers that are due between these two times wait for the next
+// advance. So an engine's pass fires by the time that it has read first, even
+// if its sources have shown the lawn a later time since.
+Work advance_rest(lawn_t *lawn, lawn_time_t now, unsigned budget);
+
+// Like lawn_advance(), but to `now`, as advance_rest().
+inline Work advance_as_of(lawn_t *lawn, lawn_time_t now, unsigned budget)
+{
+    lawn_see(lawn, now);
+    return LAWN_LIKELY(now < lawn->next) ? Work{0, 0}
+                                         : advance_rest(lawn, now, budget);
+}
+
+// ---- Starts
+
+// For assertions about a timer that should be idle or in this lawn. Returns
+// false if the timer was not initialised, was moved or overwritten while it
+// ran, or belongs to another lawn. A timer does not store its lawn, so the
+// function only takes a short look.
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer);
-#endif
 
 inline void assert_own([[maybe_unused]] const Lawn *lawn,
                        [[maybe_unused]] const lawn_timer_t *timer)
 {
-    LAWN_ASSERT(is_sound(timer) && "the timer was initialised, and neither "
-                                   "moved nor overwritten while it ran");
-    LAWN_ASSERT(may_hold(lawn, timer) && "the timer is no other lawn's");
+    LAWN_ASSERT(may_hold(lawn, timer) &&
+                "the timer was initialised, is no other lawn's, and was "
+                "neither moved nor overwritten while it ran");
 }
+
+// Sees to all that a start does beside the timer: wakes a settled lawn, and
+// tells the observer. Returns the deadline, which is `never` at most.
+lawn_time_t announce_start(Lawn *lawn, const lawn_timer_t *timer,
+                           lawn_time_t deadline);
+
+// Makes a timer of any state run. The caller puts it into a list.
+inline void begin_run(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
+{
+    if (is_linked(timer)) {
+        lawn->running -= !is_paused(timer);
+        list_remove(&timer->link);
+    }
+    ++lawn->running;
+    timer->deadline = deadline;
+}
+
+// ---- Queues
+
+// Makes an empty queue in memory that the caller owns.
+void queue_open(Queue *queue, lawn_t *lawn, lawn_time_t ttl);
+
+// Stops the queue's timers and takes the queue out of its lawn.
+void queue_close(Queue *queue);
+
+// Sets the alarm if it is not set and the queue has timers.
+void set_alarm(Queue *queue);
 
 } // namespace lawn
 

@@ -3,28 +3,13 @@
 // TTL queues: how the alarm is set, what it does when it fires, and the
 // functions of lawn/queue.h that are not inline.
 
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 namespace lawn
 {
 
 namespace
 {
-
-// Sets the alarm if the queue has timers. An alarm that is set already is never
-// later than the head's deadline, because the timers behind come later. If the
-// head was stopped, the alarm is earlier.
-void set_alarm(Queue *queue)
-{
-    lawn_timer_t *const alarm = &queue->alarm.timer;
-    if (!is_linked(alarm) && !list_is_empty(&queue->timers)) {
-        const lawn_timer_t *const head = timer_of(queue->timers.next);
-        // A paused head has lost its deadline. It is looked at in the next
-        // pass.
-        alarm->deadline = is_paused(head) ? 0 : head->deadline;
-        file(impl_of(queue->lawn), alarm);
-    }
-}
 
 // Returns true if the budget has interrupted the queue's turn. The alarm is
 // then the first in `due`: otherwise each of the queue's timers would wait for
@@ -38,41 +23,50 @@ bool goes_on(const Queue *queue)
 
 } // namespace
 
-// Fires the queue's due timers. touch() has counted the alarm as a timer that
-// ended, and will charge it to the budget. Both are undone here, but the charge
-// stays if no timer of the queue is touched.
+// An alarm that is set already is never later than the head's deadline, because
+// the timers behind come later. If the head was stopped, the alarm is earlier.
+void set_alarm(Queue *queue)
+{
+    lawn_timer_t *const alarm = &queue->alarm.timer;
+    if (!is_linked(alarm) && !list_is_empty(&queue->timers)) {
+        const lawn_timer_t *const head = timer_of(queue->timers.next);
+        // A paused head has lost its deadline. It is looked at in the next
+        // pass.
+        alarm->deadline = is_paused(head) ? 0 : head->deadline;
+        file(impl_of(queue->lawn), alarm);
+    }
+}
+
+// Fires the queue's due timers. Meanwhile the alarm is the first in `due`. If a
+// callback closes the queue or drains the lawn, it is not.
 void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
 {
     Queue *const queue = queue_of(alarm);
     Lawn *const lawn = impl_of(queue->lawn);
-    lawn_link_t *const timers = &queue->timers;
-    ++lawn->running;
+    ++lawn->running; // which it does not count for
     const size_t left = lawn->left;
     if (!goes_on(queue)) {
         queue->turn = now;
     }
-    lawn->firing = queue;
+    alarm->check = open_limit; // before every round
+    list_append(lawn->due.next, &alarm->link);
     bool has_budget = true;
-    while (has_budget && !list_is_empty(timers)) {
-        lawn_timer_t *const timer = timer_of(timers->next);
-        if ((timer->deadline > now && !is_paused(timer)) ||
-            timer->check == lawn->due_check) {
-            break;
-        }
-        list_take_first(timers);
-        has_budget = touch(lawn, timer);
-        if (lawn->firing != queue) {
-            ++lawn->left; // the callback has closed it, and perhaps freed it
+    const lawn_timer_t *head = nullptr;
+    while (has_budget && (head = first_old(lawn, &queue->timers)) &&
+           (head->deadline <= now || is_paused(head))) {
+        has_budget = touch(lawn, list_take_first(&queue->timers));
+        if (lawn->due.next != &alarm->link) {
+            ++lawn->left;
             return;
         }
     }
-    lawn->firing = nullptr;
+    // touch() will charge the alarm to the budget. This stands only if no timer
+    // of the queue was touched.
     lawn->moved += lawn->left == left;
     lawn->left += lawn->left != left;
-    set_alarm(queue);
-    if (!has_budget && goes_on(queue)) {
-        list_remove(&alarm->link);
-        list_append(lawn->due.next, &alarm->link); // at the front
+    if (has_budget || !goes_on(queue)) {
+        detach(alarm);
+        set_alarm(queue);
     }
 }
 
@@ -101,16 +95,10 @@ void queue_close(Queue *queue)
         LAWN_ASSERT(is_linked(timer));
         lawn_timer_stop(lawn, timer);
     }
-    unlink(&queue->alarm.timer);
+    detach(&queue->alarm.timer);
     (queue->prev ? queue->prev->next : lawn->queues) = queue->next;
     if (queue->next) {
         queue->next->prev = queue->prev;
-    }
-    if (lawn->firing == queue) {
-        lawn->firing = nullptr;
-    }
-    if (lawn->draining == queue) {
-        lawn->draining = queue->next;
     }
 }
 
@@ -148,21 +136,12 @@ void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(queue->lawn);
     assert_own(lawn, timer);
-    if (lawn->is_settled) {
-        open(lawn);
-    }
-    report(lawn, LAWN_EVENT_START, timer, lawn->now, queue->ttl);
-    lawn->running += !is_linked(timer) || is_paused(timer);
-    if (is_linked(timer)) {
-        list_remove(&timer->link);
-    }
-    timer->deadline = earlier_of(add_saturating(lawn->now, queue->ttl), never);
-    LAWN_PROBE(start, timer, timer->deadline, lawn->now);
+    begin_run(
+        lawn, timer,
+        announce_start(lawn, timer, add_saturating(lawn->now, queue->ttl)));
     timer->check = lawn->due_check;
     list_append(&queue->timers, &timer->link);
-    if (lawn->firing != queue) {
-        set_alarm(static_cast<Queue *>(queue));
-    }
+    set_alarm(static_cast<Queue *>(queue));
 }
 
 size_t lawn_queue_count(const lawn_queue_t *queue)

@@ -61,18 +61,6 @@ inline uint64_t rotate_right(uint64_t bits, lawn_time_t by)
     return bits >> by % 64 | bits << (64 - by % 64) % 64;
 }
 
-// Returns the bits of the slots that begin after `from` and at or before `to`.
-inline uint64_t begun_bits(unsigned c, lawn_time_t from, lawn_time_t to)
-{
-    const lawn_time_t first = slot_of(c, from) + 1;
-    const lawn_time_t count = slot_of(c, to) + 1 - first;
-    if (count >= slot_count) {
-        return ~uint64_t{0};
-    }
-    return rotate_right((uint64_t{1} << count) - 1,
-                        slot_count - first % slot_count);
-}
-
 // Returns the beginning of the first slot of `bits` that begins after `from`.
 // `bits` must not be 0.
 inline lawn_time_t first_begin(unsigned c, uint64_t bits, lawn_time_t from)

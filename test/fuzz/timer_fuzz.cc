@@ -8,7 +8,7 @@
 
 #include "timer_calls.h"
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 #include <lawn/observer.h>
 
 namespace

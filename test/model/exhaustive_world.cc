@@ -43,11 +43,11 @@ void forget_if_idle(lawn_timer_t *timer)
     }
 }
 
-void forget_passes(lawn_link_t *list)
+void forget_passes(lawn_link_t *list, lawn_time_t round)
 {
     for (lawn_link_t *i = list->next; i != list; i = i->next) {
         lawn_time_t &check = lawn::timer_of(i)->check;
-        check = lawn::earlier_of(check, lawn::open_limit);
+        check = lawn::open_limit + (check >= round);
     }
 }
 
@@ -388,8 +388,7 @@ void World::note()
         }
     }
     reached_.left += l->until != l->seen;
-    reached_.slots_first += l->slots_first;
-    reached_.settled += l->is_settled;
+    reached_.settled += l->limit == 0 && !l->observer;
     for (const QueueEntry &queue : state_->queues) {
         if (queue.is_open && lawn::is_linked(&queue.memory.alarm.timer)) {
             const lawn_time_t alarm = queue.memory.alarm.timer.deadline;
@@ -428,13 +427,15 @@ void World::forget_remains()
     for (unsigned i = 0; i < state_->timers; ++i) {
         forget_if_idle(&entries_[i].timer);
     }
-    // The next advance is of no pass before, and no matter of which.
-    l->due_check = lawn::open_limit;
-    forget_passes(&l->due);
+    // The next advance is of no pass before, and no matter of which. Of a check
+    // in `due` it matters only whether the round that is not done has it.
+    const bool is_done = l->until == l->seen;
+    forget_passes(&l->due, is_done ? LAWN_TIME_INFINITY : l->round);
+    l->round = l->due_check = lawn::open_limit + 1;
     for (QueueEntry &queue : state_->queues) {
         forget_if_idle(&queue.memory.alarm.timer);
         if (queue.is_open) {
-            forget_passes(&queue.memory.timers);
+            forget_passes(&queue.memory.timers, 0);
         }
     }
 }

@@ -11,8 +11,7 @@
 
 #include "exhaustive_image.h"
 
-#include "timer/advance.h"
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 #include <stdio.h>
 
@@ -127,7 +126,6 @@ struct Reached {
     uint64_t moved;       // touched by an advance, and not fired
     uint64_t late;        // a slot with timers for two of its turns
     uint64_t left;        // a round that is not done
-    uint64_t slots_first; // for the next advance
     uint64_t stale;       // the bit of an empty slot
     uint64_t settled;     // with a `wake` after a slot's begin
     uint64_t empty_alarm; // of a queue without timers

@@ -8,7 +8,7 @@
 // to run in percent (100), for runs under an instrument.
 
 #include "../environment.h"
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
 

@@ -118,8 +118,8 @@ uint64_t World::lawn_hash() const
     uint64_t hash = 0;
     for (const uint64_t word :
          {lawn.now, lawn.next, lawn.limit, lawn_time_t{lawn.running}, lawn.wake,
-          lawn.seen, lawn.until, lawn.due_check, lawn_time_t{lawn.occupied},
-          lawn_time_t{lawn.slots_first}, lawn_time_t{lawn.is_settled}}) {
+          lawn.seen, lawn.until, lawn.round, lawn.due_check,
+          lawn_time_t{lawn.occupied}}) {
         hash = mix(hash, word);
     }
     for (const uint64_t word : lawn.filled) {

@@ -43,7 +43,6 @@ def goals(source):
                "(and (ok_bit_of slot)"
                " (= (bit_of slot) (bvshl (_ bv1 64) (place c b))))")
     yield from circle()
-    yield from begun()
     yield from first()
     yield Goal("times: a sum saturates", constants("u64", "a", "b"), [],
                "(and (ok_add_saturating a b) (= (add_saturating a b) (ite"
@@ -87,37 +86,6 @@ def circle():
 # is that for the numbers of the slots, and these are ordered as the times are.
 
 zero = "(_ bv0 32)"
-
-
-def begun():
-    span = constants("u64", "from", "to", "b")
-    classes = constants("u32", "c")
-    is_class = f"(bvult c (_ bv{class_count} 32))"
-    is_span = ["(bvule from to)", f"(bvule to {last_time})"]
-    is_begun = "(and (bvult from b) (bvule b to))"
-    bits = f"(begun_bits {zero} from to)"
-    yield Goal("slots: begun_bits() is well defined", span + classes,
-               [is_class, *is_span], "(ok_begun_bits c from to)")
-    yield Goal("slots: begun_bits() has each slot begun in (from, to]", span,
-               [*is_span, is_begun], f"(has {bits} (bvand b (_ bv63 64)))")
-    # The bit `i` stands for the first slot of this index after `from`. If that
-    # slot has not begun, no slot of the index has.
-    yield Goal("slots: begun_bits() has no slot but those", [
-        *constants("u64", "from", "to", "i"),
-        "(define-fun next () (_ BitVec 64) (bvadd from (_ bv1 64)))",
-        "(define-fun b () (_ BitVec 64) (bvadd next"
-        " (bvand (bvsub i next) (_ bv63 64))))"],
-        [*is_span, "(bvult i (_ bv64 64))", f"(has {bits} i)"],
-        f"(and (= (bvand b (_ bv63 64)) i) {is_begun})")
-    yield Goal("slots: begun_bits() is that of the slots' numbers",
-               span + classes, [is_class],
-               "(= (begun_bits c from to) (begun_bits (_ bv0 32)"
-               " (slot_of c from) (slot_of c to)))")
-    yield Goal("slots: a slot begins in (from, to] if its number is in that of"
-               " their slots", span + classes, [is_class, "(begins c b)"],
-               f"(and (= {is_begun} (and (bvult (slot_of c from) (slot_of c b))"
-               " (bvule (slot_of c b) (slot_of c to))))"
-               " (= (place c b) (bvand (slot_of c b) (_ bv63 64))))")
 
 
 def first():

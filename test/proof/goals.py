@@ -73,8 +73,7 @@ def definitions_of(source):
         prelude(),
         source.functions(slots, [
             "highest_bit", "lowest_bit", "class_of", "shift_of", "slot_of",
-            "index_of", "bit_of", "rotate_right", "begun_bits",
-            "first_begin"]),
+            "index_of", "bit_of", "rotate_right", "first_begin"]),
         source.functions("src/base/ticks.h",
                          ["add_saturating", "earlier_of", "later_of"]),
         # These are the proof's own words. They do not use the library's, apart

@@ -76,11 +76,10 @@ invariants = {
               f"(and (bvule {open_limit} {S.due_check})"
               f" (=> {S.busy} (and (bvule {S.time} {S.now})"
               f" (bvule {S.time} {last_time}))))"),
-    "a queue fires in an advance, without its alarm": ("", lambda S: imply(
-        S.firing, f"(and {S.busy} (not {S.linked}))")),
+    "a queue fires in an advance, and its alarm is set": ("", lambda S: imply(
+        S.firing, f"(and {S.busy} {S.linked})")),
     "the alarm is no later than any deadline": ("t", lambda S, t: imply(
-        f"(not {S.firing})", S.inside(t),
-        f"(and {S.linked} (bvule {S.alarm} {S.deadline(t)}))")),
+        S.inside(t), f"(and {S.linked} (bvule {S.alarm} {S.deadline(t)}))")),
     "the alarm is no later than the next start's deadline": ("", lambda S:
         imply(S.linked, f"(bvule {S.alarm} {S.latest()})")),
     "it is in one order": ("tu", lambda S, t, u: imply(
@@ -119,9 +118,12 @@ def steps(source, S):
     yield ("lawn_see()", constants("u64", "later"), ["(bvule now later)"],
            S.with_(now="later"))
     rest = (file, "lawn_queue_start_rest")
-    start = S.start("x", value(rest, S.of("x"), "timer->deadline = @;"),
+    total = value(rest, S.of("x"), "announce_start(lawn, timer, @));")
+    deadline = value(("src/timer/lawn.cc", "announce_start"),
+                     timer_names(deadline=total), "deadline = @;")
+    start = S.start("x", deadline,
                     value(rest, S.of("x"), "timer->check = @;"))
-    yield "start", [], ["(or linked firing)"], start
+    yield "start", [], ["linked"], start
 
     def alarmed(new):
         names = {**timer_names(**{"head->deadline": new.deadline("h")}),
@@ -131,7 +133,7 @@ def steps(source, S):
             (file, "set_alarm"), names, "alarm->deadline = @;"))
 
     yield ("start that sets the alarm", [],
-           ["(not linked)", "(not firing)", *start.is_first("h", timers)],
+           ["(not linked)", *start.is_first("h", timers)],
            alarmed(start))
     place = (header, "lawn_queue_start")
     deadline = value(place, S.of("x", latest="now"),
@@ -146,11 +148,15 @@ def steps(source, S):
     yield ("stop, expiry, start elsewhere", [], [],
            S.set("inside", "x", "false"))
     yield "pause", [], ["(inside x)"], S.set("deadline", "x", infinity)
-    yield ("the alarm fires", [], ["busy", "linked"],
-           S.with_(linked="false", firing="true"))
+    fired = value(("src/timer/lawn_impl.h", "end_run"), {},
+                  "timer->deadline = @;")
+    yield ("the alarm fires, and stays", [], ["busy", "linked"],
+           S.with_(alarm=fired, firing="true"))
+    yield ("the queue has fired, and its turn goes on", [], ["firing"],
+           S.with_(firing="false"))
     yield ("the queue has fired and is empty", [],
            ["firing", *(f"(not (inside {t}))" for t in timers)],
-           S.with_(firing="false"))
+           S.with_(linked="false", firing="false"))
     yield ("the queue has fired and sets the alarm", [],
            ["firing", *S.is_first("h", timers)],
            alarmed(S.with_(firing="false")))
@@ -185,9 +191,15 @@ def goals(source):
 
 def consequences(source, S):
     known = list(hypotheses(S))
-    paused = {"is_paused(timer)": bool_term(S.paused("h"))}
-    stops = source.term(source.quote(file, "on_alarm", "if (@) { break;"),
-                        {**S.of("h"), **paused}).to("bool").text
+    names = {**S.of("h"), **timer_names(**{
+        "head->deadline": S.deadline("h"), "first->check": S.check("h")}),
+        "is_paused(head)": bool_term(S.paused("h"))}
+    is_due = source.term(source.quote(
+        file, "on_alarm", "timers)) && (@)) {"), names).to("bool").text
+    is_new = source.term(source.quote(
+        "src/timer/lawn_impl.h", "first_old", "|| @ ? nullptr"),
+        names).to("bool").text
+    stops = f"(or {is_new} (not {is_due}))"
     first = [*known, "firing", *S.is_first("h", ("t", "u", "x", "h"))]
     yield Goal("queue: IN ORDER: what fires is due no later than all behind it",
                state, [*first, "(inside t)", f"(not {S.paused('h')})"],
@@ -200,8 +212,7 @@ def consequences(source, S):
                [*first, stops, "(inside t)"],
                "(or (bvult time (deadline t)) (= (check t) due_check))")
     yield Goal("queue: NEVER LOST: if a timer is due, the alarm is set and due",
-               state, [*known, "(not firing)", "(inside t)",
-                       "(bvule (deadline t) time)"],
+               state, [*known, "(inside t)", "(bvule (deadline t) time)"],
                "(and linked (bvule alarm time))")
     inline = source.term(
         source.quote("include/lawn/timer.h", "lawn_timer_start_at",

@@ -15,6 +15,8 @@ is_filed = [f"(bvult c (_ bv{class_count} 32))", "(begins c b)",
             "(bvule (apart c now b) (_ bv64 64))",
             is_no_later("now", "b", "(last index)")]
 round_ = ["busy", "(bvult seen until)"]
+class_break = (advance, "each_slot", "lowest_bit(classes); if (@) { break; }")
+slot_break = (advance, "each_slot", "lawn->seen); if (@) { break; }")
 
 
 def condition(source, names, *place):
@@ -74,6 +76,12 @@ def pieces(source):
                " (_ bv0 64))))))")
 
 
+    capped = value(source, timer_names(deadline="d"), lawn, "announce_start",
+                   "deadline = @;")
+    yield Goal("lawn: a start is due no later than what never comes", words, [],
+               f"(= {capped} (ite (bvult d {never}) d {never}))")
+
+
 def program_steps(source, S):
     """What a program may call at any time, also in callbacks."""
     later = constants("u64", "later")
@@ -86,12 +94,6 @@ def program_steps(source, S):
     yield Step("inline re-arm", [condition(
         source, d, header, "lawn_timer_start_at", "if (LAWN_LIKELY(@)) {")],
         S.set("deadline", "x", "d"), new_deadline)
-    capped = value(source, d, lawn, "start_closed", "{ deadline = @;")
-    d = S.names(deadline=capped)
-    yield Step("re-arm while closed", [condition(
-        source, d, lawn, "start_closed",
-        "if (@) { lawn->running += is_paused")],
-        S.set("deadline", "x", capped), new_deadline)
     # From here on the timer may have been in any list.
     wake = condition(source, S.names(check="b"), impl, "file_in_class",
                      "if (LAWN_UNLIKELY(@)) {")
@@ -128,33 +130,38 @@ def program_steps(source, S):
 def done_steps(source, S):
     """A slot `z` of a round is done: its class or itself is left out, or its
     first timer is not up, or it has none."""
-    slot = constants("u64", "z", "occupied", "bits", "begun")
+    slot = constants("u64", "z", "occupied", "bits", "first")
     is_round = [*round_, is_slot("z")]
     done = S.set("done", "z", "true")
-    top = value(source, S.names(), advance, "each_slot_of_round",
-                "const unsigned top = @;")
-    classes = value(source, timer_names(**{
-        "lawn->occupied": "occupied", "top": top}), advance,
-        "each_slot_of_round", "uint64_t classes = @;")
+    classes = value(source, timer_names(**{"lawn->occupied": "occupied"}),
+                    advance, "each_slot", "uint64_t classes = @;")
     number = "((_ zero_extend 32) (class z))"
     yield Step("a class is left out", [
         *is_round, f"(= (has occupied {number}) (class_bit (class z)))",
         f"(not (has {classes} {number}))"], done, slot, ["x"], ["z"])
-    # begun_bits() has each slot begun in (seen, until]: a theorem, of which
-    # these are cases.
+    end = value(source, S.names(), advance, "work_round",
+                "const lawn_time_t end = @;")
+    stops = condition(source, {**S.names(), **timer_names(end=end, c="c")},
+                      *class_break)
+    yield Step("the classes from one on are left out", [
+        *is_round, "(bvule c (class z))", stops],
+        done, slot + constants("u32", "c"), ["x"], ["z"])
     place = "(bvand z (_ bv63 64))"
-    has_begun = [
-        f"(=> (and (begins (class z) {b}) (= (place (class z) {b}) {place})"
-        f" (bvult seen {b}) (bvule {b} until)) (has begun {place}))"
-        for b in ("(check t)", "(check x)", "(last z)")]
-    left = source.term(
-        ["bits", *source.quote(advance, "each_slot_of_round",
-                               "uint64_t bits = lawn->filled[c] @ "
-                               "begun_bits(c, lawn->seen, lawn->until);"),
-         "begun"], timer_names(bits="bits", begun="begun")).text
+    bits = value(source, timer_names(**{"lawn->filled[c]": "bits"}), advance,
+                 "each_slot", "uint64_t bits = @;")
+    is_bit = f"(= (has bits {place}) (bit z))"
     yield Step("a slot is left out", [
-        *is_round, f"(= (has bits {place}) (bit z))", *has_begun,
-        f"(not (has {left} {place}))"], done, slot, ["x"], ["z"])
+        *is_round, is_bit, f"(not (has {bits} {place}))"],
+        done, slot, ["x"], ["z"])
+    # first_begin() is no later than any slot of the bits: a theorem, of which
+    # these are cases.
+    is_least = [
+        f"(=> (and (begins (class z) {b}) (= (place (class z) {b}) {place})"
+        f" (bvult seen {b})) (bvule first {b}))"
+        for b in ("(check t)", "(check x)", "(last z)")]
+    stops = condition(source, timer_names(begin="first", end=end), *slot_break)
+    yield Step("the slots from one on are left out", [
+        *is_round, "(bit z)", *is_least, stops], done, slot, ["x"], ["z"])
     is_up = condition(source, timer_names(**{
         "timer_of(link)->check": "(check x)", "until": "until"}), advance,
         "is_up", "return link != slot && @;")
@@ -180,29 +187,34 @@ def advance_steps(source, S):
                  "lawn->time = @;")
     yield Step("an advance begins", [
         "(not busy)", "(bvule asked now)", f"(bvult due_check {infinity})"],
-        S.with_(time=time, busy="true", spent="false",
+        S.with_(time=time, busy="true",
                 due_check="(bvadd due_check (_ bv1 64))"), asked, [])
-    goes_on = condition(source, S.names(), advance, "work_slots", "while (@) {")
-    renewed = condition(source, S.names(), advance, "work_slots",
-                        "if (@) { lawn->until")
-    until = value(source, S.names(), advance, "work_slots", "lawn->until = @;")
-    yield Step("a round begins or goes on", ["busy", goes_on],
-               S.with_(until=f"(ite {renewed} {until} until)",
+    begins = condition(source, S.names(), advance, "advance_rest",
+                       "if (@ || work_round(lawn)) {")
+    until = value(source, S.names(), advance, "advance_rest",
+                  "lawn->until = @;")
+    number = value(source, S.names(), advance, "advance_rest",
+                   "lawn->round = @;")
+    yield Step("a round begins or goes on", ["busy"],
+               S.with_(until=f"(ite {begins} {until} until)",
+                       round=f"(ite {begins} {number} round)",
                        done=lambda s: "false"), (), [])
     yield from done_steps(source, S)
     all_done = [f"(=> {is_slot(s)} (done {s}))"
                 for s in ("(where t)", "(where u)", "s")]
-    seen = value(source, S.names(), advance, "work_slots", "lawn->seen = @;")
+    seen = value(source, S.names(), advance, "work_round", "lawn->seen = @;")
     yield Step("a round ends", [*round_, *all_done], S.with_(seen=seen), (), [])
-    yield Step("the budget ends", ["busy"], S.with_(spent="true"), (), [])
-    yield Step("an alarm goes to the front of due", [
-        "busy", "spent", f"(= (where x) {due})"], S.to_front("x"))
+    check = value(source, {}, "src/timer/queue.cc", "on_alarm",
+                  "alarm->check = @;")
+    yield Step("an alarm goes to the front of due", ["busy"],
+               S.set("deadline", "x", "(_ bv0 64)").set("check", "x", check)
+               .append("x", due).to_front("x"))
     # first_slot() is no later than any check: a theorem further below.
     names = {"list_is_empty(&lawn->due)": "is_empty"}
     wake = value(source, {**S.names(), **timer_names(**{
         "first_slot(lawn)": "first"}), "is_done": source.term(
-            source.quote(advance, "open", "const bool is_done = @;"),
-            S.names(**names))}, advance, "open", "set_wake(lawn, @);")
+            source.quote(advance, "reopen", "const bool is_done = @;"),
+            S.names(**names))}, advance, "reopen", "set_wake(lawn, @);")
     yield Step("an advance ends", [
         "busy", *(f"(=> {is_slot(f'(where {t})')} (bvule first (check {t})))"
                   for t in ("t", "x")),
@@ -224,7 +236,7 @@ def consequences(source, S):
     told = constants("Bool", "late", "observer")
     plain = value(source, names, advance, "advance_rest", "lawn->plain = @;")
     names.update(timer_names(**{"lawn->plain": plain}))
-    fires = condition(source, names, "src/timer/queue.h", "touch",
+    fires = condition(source, names, impl, "touch",
                       "if (LAWN_LIKELY(@)) {")
     fires_told = condition(source, names, advance, "touch_rest",
                            "if (@) { end_run")
@@ -241,20 +253,26 @@ def consequences(source, S):
     yield Goal("lawn: a timer of the round is taken from its slot", state,
                [*known, *round_, is_slot("(where t)"),
                 "(bvule (deadline t) until)"], is_up)
-    goes_on = condition(source, S.names(), advance, "work_slots", "while (@) {")
-    yield Goal("lawn: NEVER LOST: when no round is left, no slot has a timer"
-               " that is due", state,
-               [*known, "busy", f"(not {goes_on})", is_slot("(where t)")],
+    until = value(source, {**S.names(), **timer_names(**{
+        "lawn->seen": "was"})}, advance, "advance_rest", "lawn->until = @;")
+    yield Goal("lawn: NEVER LOST: when the last round has ended, no slot has a"
+               " timer that is due", state + constants("u64", "was"),
+               [*known, "busy", f"(= seen {until})", is_slot("(where t)")],
                "(bvult time (deadline t))")
-    left = condition(source, timer_names(**{
-        "timer_of(due->next)->check": "(check x)",
-        "lawn->due_check": "due_check"}), advance, "work_due",
-        "!list_is_empty(due) && @) {")
-    yield Goal("lawn: NEVER LOST: when due's first is new, all in due were put"
-               " there in this advance", state,
-               [*known, "busy", "(not spent)", f"(= (where x) {due})",
-                f"(= (where t) {due})", "(=> (distinct t x) (before x t))",
-                f"(not {left})"], "(= (check t) due_check)")
+    left = condition(source, {**S.names(), **timer_names(**{
+        "timer_of(due->next)->check": "(check x)"})}, advance, "work_due",
+        "while (!list_is_empty(due) && @) {")
+    in_due = [f"(= (where x) {due})", f"(= (where t) {due})",
+              "(=> (distinct t x) (before x t))"]
+    yield Goal("lawn: NEVER LOST: when due's first is not of the round, nothing"
+               " in due is", state, [*known, *in_due, f"(not {left})"],
+               "(bvule round (check t))")
+    number = value(source, S.names(), advance, "advance_rest",
+                   "lawn->round = @;")
+    yield Goal("lawn: NEVER LOST: all in due is of the last round, or was put"
+               " there in this advance", state, [
+                   *known, f"(= round {number})", f"(= (where t) {due})",
+                   "(bvule round (check t))"], "(= (check t) due_check)")
     skips = condition(source, timer_names(**{
         "lawn_see(lawn,now)": "later", "lawn->next": "wake"}), header,
         "lawn_advance", "return LAWN_LIKELY(@) ?")
@@ -272,16 +290,13 @@ def first_slot(source, S, known):
     Invariant: `first` is no later than any check of a class below c. Classes
     without a bit hold no timer.
     """
-    variables = [*state, *constants("u64", "first", "least", "bits"),
+    variables = [*state, *constants("u64", "first", "least"),
                  *constants("u32", "c")]
-    names = {**S.names(), **timer_names(**{
-        "first": "first", "c": "c",
-        "first_begin(c,lawn->filled[c],lawn->seen)": "least"})}
+    names = {**S.names(), **timer_names(end="first", begin="least", c="c")}
     found = [*known, is_slot("(where t)"),
              f"(bvult c (_ bv{class_count} 32))",
              "(=> (bvult (class (where t)) c) (bvule first (check t)))"]
-    term = source.term(source.quote(advance, "first_slot", "if (@) { break;"),
-                       names)
+    term = source.term(source.quote(*class_break), names)
     stops = term.text
     # A class that is occupied has a slot with a bit, called s here.
     occupied = [is_slot("s"), "(bit s)", "(= (class s) c)"]
@@ -290,8 +305,10 @@ def first_slot(source, S, known):
     yield Goal("lawn: first_slot() stops when no later class has an earlier"
                " slot", variables, [*found, *occupied, stops],
                "(bvule first (check t))")
-    after = value(source, names, advance, "first_slot", "} first = @;")
+    skips = condition(source, names, *slot_break)
+    visited = value(source, names, advance, "first_slot", "{ first = @;")
     yield Goal("lawn: first_slot() takes each class into account", variables,
                [*found, *occupied,
                 "(=> (= (class (where t)) c) (bvule least (check t)))"],
-               f"(=> (bvule (class (where t)) c) (bvule {after} (check t)))")
+               f"(=> (bvule (class (where t)) c) (bvule (ite {skips} first"
+               f" {visited}) (check t)))")

@@ -51,11 +51,10 @@ inline start(t, when)
         fi;
         if
 #ifdef FAULT_ANY_REARM_IS_INLINE
-        :: list[t] >= slots &&
+        :: list[t] >= slots && !busy ->
 #else
-        :: is_linked(t) && (when) >= check[t] &&
+        :: is_linked(t) && (when) >= check[t] && !busy ->
 #endif
-                !(busy && (when) <= now) ->
 #ifndef FAULT_A_RESUMED_TIMER_IS_NOT_COUNTED
             running = running + (deadline[t] == NEVER);
 #endif
@@ -134,7 +133,7 @@ inline start_in_queue(t)
         fi;
         deadline[t] = now + queue_ttl;
 #ifdef FAULT_A_QUEUE_DEFERS_NOTHING
-        check[t] = before;
+        check[t] = before_round;
 #else
 #ifdef FAULT_A_REARM_STAYS_IN_THE_QUEUE
         check[t] = deadline[t];
@@ -142,10 +141,7 @@ inline start_in_queue(t)
         check[t] = this_pass;
 #endif
 #endif
-        if
-        :: !is_firing -> set_alarm()
-        :: else
-        fi;
+        set_alarm();
         has_started(t);
         order[t] = 1 + (order[1] != 0) + (order[2] != 0) + (order[3] != 0)
     };
@@ -288,11 +284,10 @@ inline check_lawn()
                 assert(busy || is_settled || deadline[i] == NEVER ||
                        wake <= check[i])
             :: list[i] == in_queue ->
-                assert(queue_ttl != NO_QUEUE && check[i] >= before);
-                assert(is_firing || is_linked(ALARM) &&
-                       deadline[ALARM] <= deadline[i])
+                assert(queue_ttl != NO_QUEUE && check[i] >= before_round);
+                assert(is_linked(ALARM) && deadline[ALARM] <= deadline[i])
             :: list[i] == due ->
-                assert(check[i] >= before);
+                assert(check[i] >= before_round);
                 assert(busy || deadline[i] <= now || deadline[i] == NEVER)
             :: else
             fi;
@@ -303,8 +298,7 @@ inline check_lawn()
                        rank[i] >= rank[j] ||
                        (list[i] == in_queue -> deadline[i] == NEVER ||
                                                deadline[i] <= deadline[j]
-                                             : check[i] <= check[j] ||
-                                               list[i] == due && i == ALARM))
+                                             : check[i] <= check[j]))
             }
         }
         assert(n == running);
@@ -313,6 +307,18 @@ inline check_lawn()
 }
 
 #define goes_on(head) (head != 0 && deadline[head] < queue_turn)
+
+/* Before what a round may leave in `due`. */
+inline put_first(t)
+{
+    for (i : 1 .. NODES) {
+        rank[i] = rank[i] + (list[i] == due)
+    }
+    list[t] = due;
+    rank[t] = 0;
+    deadline[t] = 0;
+    check[t] = before_round
+}
 
 /* touch(). `t` is 0 afterwards unless it calls back. */
 inline touch(t)
@@ -353,7 +359,7 @@ inline touch(t)
 #endif
                 has_touched = false;
                 spent = spent - (budget != 0);
-                rest(t);
+                put_first(t);
                 t = 0
             :: else ->
                 assert(owed[t]);                 /* once, and not stopped */
@@ -386,45 +392,40 @@ inline choose_from_queue()
         is_firing = false;
         spent = spent + (budget != 0 && !has_touched);
         has_touched = false;
-        set_alarm();
-        find(j, in_queue, 0);
         if
-        :: !has_left && goes_on(j) -> /* first in `due` */
-            assert(list[ALARM] == due);
+        :: !has_left && goes_on(j)
+        :: else ->
             unlink(ALARM);
-            for (i : 1 .. NODES) {
-                rank[i] = rank[i] + (list[i] == due)
-            }
-            list[ALARM] = due
-        :: else
+            set_alarm()
         fi
-    fi
-}
-
-/* work_due() */
-inline choose_from_due()
-{
-#ifdef FAULT_DUE_IS_TAKEN_FROM_THE_TAIL
-    count_list(due);
-    k = n - 1;
-    find(j, due, k);
-#else
-    find(j, due, 0);
-#endif
-    if
-#ifdef FAULT_NOTHING_IS_DEFERRED
-    :: has_left && j != 0 -> choices = 1 << j
-#else
-    :: has_left && j != 0 && check[j] != this_pass -> choices = 1 << j
-#endif
-    :: else -> part++
     fi
 }
 
 #define is_up(t, c)                                                            \
     (list[t] >= slots && (filled & bit_of(list[t] - slots)) &&                 \
-     (occupied & (1 << (c))) && ((c) < 2 || seen / 4 != until / 4) &&          \
+     (occupied & (1 << (c))) &&                                                \
      is_begun(c, (list[t] - slots) % SLOTS, seen, until) && check[t] <= until)
+
+#ifdef FAULT_DUE_IS_ALWAYS_FIRST
+#define is_due_up(t) ((t) != 0 && check[t] != this_pass)
+#else
+#ifdef FAULT_NOTHING_IS_DEFERRED
+#define is_due_up(t) ((t) != 0)
+#else
+#define is_due_up(t) ((t) != 0 && check[t] == before_round)
+#endif
+#endif
+
+inline begin_round()
+{
+    is_last = true;
+    until = (seen < pass_now -> pass_now : seen);
+#ifndef FAULT_A_ROUND_HAS_NO_NUMBER
+    for (i : 1 .. NODES) {
+        check[i] = (check[i] == since_round -> before_round : check[i])
+    }
+#endif
+}
 
 /* What is left in the begun slots is not up. */
 inline end_round()
@@ -455,16 +456,21 @@ inline end_round()
     seen = until
 }
 
-/* work_slots(): a head, or a tail that is up. */
-inline choose_from_slots()
+/* work_round(): first in `due`, then a head of a slot, or a tail that is up. */
+inline choose_from_round()
 {
+#ifdef FAULT_DUE_IS_TAKEN_FROM_THE_TAIL
+    count_list(due);
+    k = n - 1;
+    find(j, due, k);
+#else
+    find(j, due, 0);
+#endif
     if
-    :: seen >= pass_now -> part++
+    :: is_due_up(j) && has_left -> choices = 1 << j
     :: else ->
 #ifdef FAULT_A_ROUND_HAS_NO_END
         until = pass_now;
-#else
-        until = (until <= seen -> pass_now : until);
 #endif
         for (j : 1 .. NODES) {
             c = (list[j] >= slots -> (list[j] - slots) / SLOTS : 0);
@@ -479,10 +485,17 @@ inline choose_from_slots()
             :: else
             fi
         }
+    fi;
+    if
+    :: choices == 0 ->
+        end_round();
         if
-        :: choices == 0 -> end_round()
-        :: choices != 0 && !has_left -> choices = 0; part++
-        :: else
+        :: is_last -> is_over = true
+        :: else -> begin_round()
         fi
+    :: choices != 0 && !has_left ->
+        choices = 0;
+        is_over = true
+    :: else
     fi
 }

@@ -18,10 +18,11 @@
 #define NEVER 255
 #define NO_QUEUE 255
 
-/* Checks of what is due or in the queue: `due_check` of this pass, and of a
- * pass before. */
+/* Checks of what is due or in the queue: `due_check` of this pass, of a pass
+ * before but not before the round, and of one before the round. */
 #define this_pass 255
-#define before 254
+#define since_round 254
+#define before_round 253
 
 #define least(a, b) ((a) < (b) -> (a) : (b))
 
@@ -46,14 +47,15 @@ byte wake = NEVER;
 byte running;
 short filled;  /* a bit per slot */
 byte occupied; /* a bit per class */
-bit busy, is_settled, slots_first;
+bit busy, is_settled;
 byte queue_ttl = NO_QUEUE;
 bit is_firing;   /* the queue's timers are fired now */
 byte queue_turn; /* what was due before this fires in one go */
 
 /* The advance. */
 byte pass_now, budget, spent;
-byte part;       /* the first or the second of `due` and the slots; 2: done */
+bit is_last;     /* the round has begun in this advance */
+bit is_over;     /* the round, or the budget */
 bit has_touched; /* the queue a timer, since its alarm */
 byte touched;    /* for the assertions */
 

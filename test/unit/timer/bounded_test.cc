@@ -7,7 +7,7 @@
 // LAWN_TEST_SCALE is the share of timers in percent (100), for runs under an
 // instrument.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
 

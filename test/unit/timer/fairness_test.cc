@@ -5,7 +5,7 @@
 // longer than lawn/timer.h says: 8 (n / budget + q) + 8 advances with n timers
 // and q queues.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
 

@@ -20,7 +20,7 @@ namespace
 constexpr lawn_time_t ttl = 1'000'000;
 
 // Parts of the sentences, of which a compiler may print the halves.
-constexpr char overwritten[] = "the timer was initialised, and neither";
+constexpr char overwritten[] = "neither moved nor overwritten";
 constexpr char lost[] = "lost while it ran";
 
 class ForeignDeathTest : public testing::Test
@@ -40,7 +40,7 @@ protected:
     }
 
     void expect_mistakes(lawn_timer_t *timer,
-                         const char *message = "no other lawn's")
+                         const char *message = "is no other lawn's")
     {
         expect_mistakes_of_starts(timer, message);
         ASSERT_TRUE(lawn_settle(other_, 0));
@@ -106,11 +106,12 @@ TEST_F(ForeignDeathTest, TheTimerIsInAQueue)
 TEST_F(ForeignDeathTest, TheTimerIsDueOrPaused)
 {
     lawn_timer_start(its_own_, &timer_, 0, 0);
-    EXPECT_DEATH(lawn_timer_start(other_, &timer_, 0, 1), "no other lawn's");
+    EXPECT_DEATH(lawn_timer_start(other_, &timer_, 0, 1), "is no other lawn's");
     lawn_timer_pause(its_own_, &timer_);
-    EXPECT_DEATH(lawn_timer_stop(other_, &timer_), "no other lawn's");
-    EXPECT_DEATH(lawn_timer_pause(other_, &timer_), "no other lawn's");
-    EXPECT_DEATH(lawn_timer_start(other_, &timer_, 0, ttl), "no other lawn's");
+    EXPECT_DEATH(lawn_timer_stop(other_, &timer_), "is no other lawn's");
+    EXPECT_DEATH(lawn_timer_pause(other_, &timer_), "is no other lawn's");
+    EXPECT_DEATH(lawn_timer_start(other_, &timer_, 0, ttl),
+                 "is no other lawn's");
 }
 
 TEST_F(ForeignDeathTest, TheTimerWasMoved)

@@ -3,7 +3,7 @@
 // Callers that do their worst: callbacks that stop, free, restart or drain
 // everything, wherever the lawn holds it at that moment; and calls made twice.
 
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 #include <gtest/gtest.h>
 

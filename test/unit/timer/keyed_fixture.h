@@ -6,7 +6,7 @@
 #ifndef LAWN_TEST_KEYED_FIXTURE_H
 #define LAWN_TEST_KEYED_FIXTURE_H
 
-#include "timer/queue.h"
+#include "timer/lawn_impl.h"
 
 #include <lawn/keyed.h>
 

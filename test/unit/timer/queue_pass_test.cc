@@ -3,7 +3,7 @@
 // Queues in the middle of things: destroyed, started and drained in callbacks,
 // by the hundred under a budget, in the sight of observers, and without memory.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 #include "timer_fixture.h"
 #include <lawn/observer.h>
 

@@ -2,7 +2,7 @@
 //
 // lawn_settle(): what the oracle's random operations hardly ever meet.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 #include <lawn/observer.h>
 
 #include <lawn/timer.h>

@@ -138,41 +138,6 @@ TEST(Slots, BitsGoRound)
     EXPECT_EQ(rotate_right(1, end_of_time), 2U);
 }
 
-uint64_t begun_by_search(unsigned c, lawn_time_t from, lawn_time_t to)
-{
-    uint64_t bits = 0;
-    const lawn_time_t last = slot_of(c, to);
-    lawn_time_t slot = slot_of(c, from);
-    for (unsigned i = 0; i < slot_count && slot != last; ++i) {
-        ++slot;
-        bits |= bit_of(slot);
-    }
-    return bits;
-}
-
-TEST(Slots, BegunBitsAreThoseOfEachSlotBetween)
-{
-    for (unsigned c = 0; c < class_count; ++c) {
-        const lawn_time_t width = lawn_time_t{1} << shift_of(c);
-        for (const lawn_time_t from : places(c)) {
-            for (lawn_time_t i = 0; i < 2 * slot_count + 3; ++i) {
-                const lawn_time_t to = from + i * width;
-                if (to < from || i > end_of_time / width) {
-                    break;
-                }
-                ASSERT_EQ(begun_bits(c, from, to), begun_by_search(c, from, to))
-                    << c << ' ' << from << ' ' << to;
-                if (to != end_of_time) {
-                    ASSERT_EQ(begun_bits(c, from, to + 1),
-                              begun_by_search(c, from, to + 1));
-                }
-            }
-            ASSERT_EQ(begun_bits(c, from, end_of_time),
-                      begun_by_search(c, from, end_of_time));
-        }
-    }
-}
-
 // False where the slot lies beyond the end of time.
 bool first_by_search(unsigned c, uint64_t bits, lawn_time_t from,
                      lawn_time_t *begin_p)

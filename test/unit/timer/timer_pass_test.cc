@@ -2,7 +2,7 @@
 //
 // What a pass meets so rarely that the oracle's random operations do not.
 
-#include "timer/advance.h"
+#include "timer/lawn_impl.h"
 #include "timer_fixture.h"
 
 #include <set>
