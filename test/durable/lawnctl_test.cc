@@ -7,6 +7,9 @@
 #include "output.h"
 #include "plan.h"
 
+#include <chrono>
+#include <thread>
+
 namespace
 {
 
@@ -195,6 +198,29 @@ TEST_F(LawnctlTest, LoadsAStore)
     EXPECT_NE(out.find("\"delivery_p999_ms\":"), std::string::npos) << out;
     EXPECT_NE(out.find("\"redis_cpu_us_per_timer\":"), std::string::npos)
         << out;
+}
+
+// A start that the store carries out after the client has given up has failed,
+// and is answered.
+TEST_F(LawnctlTest, WaitsForAllThatItsLoadWasPromised)
+{
+    Program run({"--redis", server_.url(), "--json", "load", "--rate", "300",
+                 "--seconds", "8", "--delay", "3s", "--spread", "1ms"});
+    const auto is_begun = [this] {
+        return server_.command({"ZCARD", "{lawn-load:0}:due"}).integer > 300;
+    };
+    while (!is_begun()) {
+    }
+    server_.pause();
+    std::this_thread::sleep_for(std::chrono::seconds(6)); // the time-out is 5 s
+    server_.resume();
+    EXPECT_EQ(run.wait(), 1);
+    EXPECT_NE(run.err().find(" starts failed, 0 timers were not answered"),
+              std::string::npos)
+        << run.err();
+    const std::string out = run.out();
+    EXPECT_EQ(out.find("\"failed\":0,"), std::string::npos) << out;
+    EXPECT_NE(out.find("\"lost\":0,"), std::string::npos) << out;
 }
 
 TEST_F(LawnctlTest, LoadsAStoreAndLeavesTheTimersThere)

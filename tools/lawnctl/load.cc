@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -128,7 +129,12 @@ public:
         int64_t fired_us;
         int64_t handled_us; // when this consumer was given it
     };
-    std::vector<Delivery> deliveries; // read after end()
+
+    std::vector<Delivery> deliveries() const
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return deliveries_;
+    }
 
 private:
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery)
@@ -153,7 +159,8 @@ private:
         const bool is_own =
             strncmp(delivery->id, prefix_.c_str(), prefix_.size()) == 0;
         if (is_own) {
-            deliveries.push_back(
+            const std::lock_guard<std::mutex> lock(mutex_);
+            deliveries_.push_back(
                 {strtoull(delivery->id + prefix_.size(), nullptr, 10),
                  delivery->due_us, delivery->fired_us,
                  lawn_durable_now(client_.get())});
@@ -181,6 +188,8 @@ private:
     const std::string prefix_ = own_prefix();
     Client client_;
     lawn_durable_consumer_t *consumer_ = nullptr;
+    mutable std::mutex mutex_;
+    std::vector<Delivery> deliveries_;
     std::atomic<uint64_t> answered_{0};
     std::atomic<bool> ends_{false};
     std::thread thread_;
@@ -213,6 +222,7 @@ private:
     static void on_started(void *arg, const lawn_durable_result_t *result);
     void start_one(int64_t planned_us);
     void start_all();
+    bool is_over() const;
     void drain();
     uint64_t answered() const;
     int64_t steady_us() const;
@@ -337,14 +347,21 @@ void Load::start_all()
     }
 }
 
+// It does not suffice to count the answers: a timer may be answered twice, and
+// so may one whose start has failed, but was carried out by the store.
+bool Load::is_over() const
+{
+    return acknowledged_ + failed_ == asked_ &&
+           (options_.leaves ||
+            (answered() >= acknowledged_ && seen().lost == 0));
+}
+
 void Load::drain()
 {
     const int64_t until_us =
         monotonic_now() + drain_us +
         static_cast<int64_t>(options_.delay_us + options_.spread_us);
-    while ((acknowledged_ + failed_ < asked_ ||
-            (!options_.leaves && answered() < acknowledged_)) &&
-           monotonic_now() < until_us && !was_signalled()) {
+    while (!is_over() && monotonic_now() < until_us && !was_signalled()) {
         lawn_durable_wait(client_.get(), 10000);
         show(begin_us_);
     }
@@ -382,7 +399,7 @@ Load::Seen Load::seen() const
     Seen seen;
     std::vector<bool> is_delivered(is_acknowledged_.size());
     for (const auto &consumer : consumers_) {
-        for (const Consumer::Delivery &delivery : consumer->deliveries) {
+        for (const Consumer::Delivery &delivery : consumer->deliveries()) {
             seen.lateness_us.push_back(delivery.fired_us - delivery.due_us);
             seen.delivery_us.push_back(delivery.handled_us - delivery.due_us);
             seen.fired += is_steady(delivery.fired_us);
