@@ -358,7 +358,7 @@ lawn_time_t announce_start(Lawn *lawn, const lawn_timer_t *timer,
 // Makes a timer of any state run. The caller puts it into a list.
 inline void begin_run(Lawn *lawn, lawn_timer_t *timer, lawn_time_t deadline)
 {
-    if (is_linked(timer)) {
+    if (LAWN_UNLIKELY(is_linked(timer))) {
         lawn->running -= !is_paused(timer);
         list_remove(&timer->link);
     }
