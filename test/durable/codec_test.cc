@@ -154,6 +154,10 @@ template <class Decoded> void expect_strict(const Reply &good)
         const Tree wrong(other);
         EXPECT_FALSE(decode(wrong.get(), &decoded)) << to_string(other);
     }
+    Reply longer = good;
+    longer.elements.push_back(number(1));
+    const Tree more(longer);
+    EXPECT_FALSE(decode(more.get(), &decoded)) << to_string(longer);
     for (size_t i = 0; i < good.size(); ++i) {
         Reply shorter = good;
         shorter.elements.resize(i);
@@ -264,18 +268,62 @@ TEST(DurableCodec, ATimerIsPeriodicInOneWay)
     EXPECT_FALSE(is_body(5, '\x28' + every + cron));
 }
 
+std::string end_of(char state)
+{
+    return state + double_of(3) + double_of(5) + std::string("\7\0", 2) +
+           double_of(6);
+}
+
 TEST(DurableCodec, AnEndHasAStateOfItsOwn)
 {
     const auto is_end = [](char state) {
         End end;
-        return decode_end(state + double_of(3) + double_of(5) +
-                              std::string("\7\0", 2) + double_of(6),
-                          &end);
+        return decode_end(end_of(state), &end);
     };
     EXPECT_FALSE(is_end(2));
     EXPECT_TRUE(is_end(3));
     EXPECT_TRUE(is_end(6));
     EXPECT_FALSE(is_end(7));
+}
+
+template <class Decoded> bool is_reply(const Reply &reply)
+{
+    Decoded decoded = {};
+    const Tree tree(reply);
+    return decode(tree.get(), &decoded);
+}
+
+TEST(DurableCodec, RepliesKeepToTheirBounds)
+{
+    const auto opens = [](int shards) {
+        return is_reply<Opened>(
+            list({number(shards), number(0), number(0), number(1), number(1)}));
+    };
+    EXPECT_FALSE(opens(0));
+    EXPECT_TRUE(opens(1));
+    EXPECT_TRUE(opens(1024));
+    EXPECT_FALSE(opens(1025));
+
+    const auto fires = [](int count, int times) {
+        std::vector<Reply> due;
+        for (int i = 0; i < times; ++i) {
+            due.push_back(number(i));
+        }
+        return is_reply<Fired>(
+            list({number(1), number(count), number(1), number(0), list(due)}));
+    };
+    EXPECT_TRUE(fires(500, 64));
+    EXPECT_FALSE(fires(501, 64));
+    EXPECT_FALSE(fires(500, 65));
+
+    EXPECT_TRUE(is_reply<Stopped>(list({number(6), number(1)})));
+    EXPECT_FALSE(is_reply<Stopped>(list({number(7), number(1)})));
+
+    const auto gets = [](int state, const std::string &end) {
+        return is_reply<Got>(list({number(state), number(2), text(end)}));
+    };
+    EXPECT_TRUE(gets(3, end_of(3)));
+    EXPECT_FALSE(gets(3, end_of(4))); // which of them?
 }
 
 TEST(DurableCodec, OfAnEntryThatIsNotOursTheNumberIsKnown)

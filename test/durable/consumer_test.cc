@@ -155,6 +155,92 @@ TEST_F(DurableConsumer, WhatADeadConsumerLeavesGoesToAnother)
     }
 }
 
+// Each shard is asked at the same time for as many as there is room for.
+class DurableTakeOver : public DurableConsumer
+{
+protected:
+    // Forty timers that a dead consumer leaves, ten or so in each shard.
+    void SetUp() override
+    {
+        Taker dead(add_client());
+        dead.answer = nullptr;
+        dead.open();
+        start_many(40);
+        run_until([&] { return dead.given.size() == 40; });
+        dead.close();
+        run_until([this] { return count_late() == 40; });
+        consume.lease_us = 200000;
+    }
+
+    size_t count_late()
+    {
+        size_t late = 0;
+        for (int shard = 0; shard < 4; ++shard) {
+            const std::string stream =
+                "{test:" + std::to_string(shard) + "}:out";
+            late += server
+                        ->command({"XPENDING", stream, "lawn", "IDLE", "200",
+                                   "-", "+", "40"})
+                        .size();
+        }
+        return late;
+    }
+
+    lawn_durable_consume_t consume = {};
+};
+
+TEST_F(DurableTakeOver, NoMoreThanAgreedAreGiven)
+{
+    taker.answer = nullptr;
+    consume.max_in_flight = 3;
+    taker.open(consume);
+    for (size_t seen = 0; seen < 40; ++seen) {
+        run_until([&] { return taker.given.size() > seen; });
+        ASSERT_LE(taker.given.size(), seen + 3);
+        taker.reply(taker.given[seen], LAWN_DURABLE_DONE);
+    }
+    run_until([&] { return taker.answered == 40; });
+    EXPECT_EQ(taker.taken.size(), 40U);
+}
+
+TEST_F(DurableTakeOver, NoMoreThanTheLimitAreGiven)
+{
+    consume.limit = 25;
+    taker.open(consume);
+    run_until([&] { return taker.answered >= 25; });
+    ASSERT_EQ(taker.taken.size(), 25U);
+    Taker next(client);
+    next.open();
+    run_until([&] { return next.answered == 15; });
+    EXPECT_EQ(taker.taken.size(), 25U);
+}
+
+// It takes over from itself, so that its lease begins anew.
+TEST_F(DurableConsumer, ASlowOneIsGivenADeliveryOnce)
+{
+    taker.answer = nullptr;
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 100000;
+    taker.open(consume);
+    start("a", 0);
+    const auto times_taken = [&] {
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1"});
+            if (reply.size() == 1) {
+                return reply[0][3].integer;
+            }
+        }
+        return 0LL;
+    };
+    run_until([&] { return times_taken() >= 4; });
+    EXPECT_EQ(taker.taken.size(), 1U);
+    taker.reply(taker.given[0], LAWN_DURABLE_DONE);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(get("a").state, LAWN_DURABLE_SUCCESS);
+}
+
 // It kills each consumer that gets it, so it ends as a dead letter.
 TEST_F(DurableConsumer, ATimerThatIsNeverAnsweredDies)
 {
