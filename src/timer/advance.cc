@@ -48,6 +48,10 @@ bool each_slot(Lawn *lawn, const lawn_time_t &end, Visit visit)
             if (!visit(begin, &lawn->slots[index_of(c, slot)])) {
                 return false;
             }
+            // `visit` may have found that it needs no later slot.
+            if (end <= begin) {
+                break;
+            }
         }
     }
     return true;
