@@ -16,8 +16,18 @@ namespace
 LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
                                  lawn_time_t deadline)
 {
-    begin_run(lawn, timer, announce_start(lawn, timer, deadline));
-    file(lawn, timer);
+    deadline = announce_start(lawn, timer, deadline);
+    // A re-arm leaves the timer in its slot here, too. If it took it out, the
+    // slot might be empty when an engine wakes up for it. In a pass, a timer
+    // that is due at once would fire in this pass if it stayed.
+    if (is_linked(timer) && deadline >= timer->check && deadline < open_limit &&
+        (deadline > lawn->now || !lawn->busy)) {
+        lawn->running += is_paused(timer);
+        timer->deadline = deadline;
+    } else {
+        begin_run(lawn, timer, deadline);
+        file(lawn, timer);
+    }
 }
 
 // Moves all timers from the slots to `due`, alarms too.

@@ -94,6 +94,12 @@ def program_steps(source, S):
     yield Step("inline re-arm", [condition(
         source, d, header, "lawn_timer_start_at", "if (LAWN_LIKELY(@)) {")],
         S.set("deadline", "x", "d"), new_deadline)
+    capped = value(source, d, lawn, "announce_start", "deadline = @;")
+    d = S.names(deadline=capped)
+    yield Step("re-arm while closed", [condition(
+        source, d, lawn, "start_closed",
+        "if (@) { lawn->running += is_paused")],
+        S.set("deadline", "x", capped), new_deadline)
     # From here on the timer may have been in any list.
     wake = condition(source, S.names(check="b"), impl, "file_in_class",
                      "if (LAWN_UNLIKELY(@)) {")

@@ -51,10 +51,11 @@ inline start(t, when)
         fi;
         if
 #ifdef FAULT_ANY_REARM_IS_INLINE
-        :: list[t] >= slots && !busy ->
+        :: list[t] >= slots &&
 #else
-        :: is_linked(t) && (when) >= check[t] && !busy ->
+        :: is_linked(t) && (when) >= check[t] &&
 #endif
+                !(busy && (when) <= now) ->
 #ifndef FAULT_A_RESUMED_TIMER_IS_NOT_COUNTED
             running = running + (deadline[t] == NEVER);
 #endif

@@ -73,6 +73,19 @@ TEST_F(Settle, NothingRuns)
     expect_fires_at(10);
 }
 
+// If it took the timer out, the lawn would still wake for the slot, in vain.
+TEST_F(Settle, AReArmLeavesTheTimerInItsSlot)
+{
+    lawn_timer_t &timer = make(1)[0];
+    lawn_timer_start(lawn_, &timer, 0, long_ttl);
+    const lawn_time_t check = timer.check;
+    expect_settled(long_ttl);
+    lawn_timer_start(lawn_, &timer, 0, 4 * long_ttl);
+    EXPECT_EQ(timer.check, check);
+    EXPECT_EQ(lawn_next(lawn_), check);
+    expect_fires_at(4 * long_ttl);
+}
+
 TEST_F(Settle, TimersThatNeverFireAreNoDeadline)
 {
     auto &timers = make(3);
