@@ -226,11 +226,10 @@ static void report(const options_t *options, const pages_t *pages,
     }
 }
 
-/* Engines that do not sleep answer within two of their intervals. */
 static void read_anew(pages_t *pages)
 {
     pages_ask_backlog(pages);
-    sleep_msec(25);
+    pages_await_backlog(pages);
     pages_read(pages);
 }
 

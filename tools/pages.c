@@ -139,8 +139,35 @@ void pages_read(pages_t *pages)
 void pages_ask_backlog(pages_t *pages)
 {
     for (size_t i = 0; i < pages->count; ++i) {
-        __atomic_fetch_add(&pages->pages[i].shared->backlog_asked, 1,
-                           __ATOMIC_RELAXED);
+        page_t *page = &pages->pages[i];
+        page->asked_at =
+            __atomic_load_n(&page->shared->sequence, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&page->shared->backlog_asked, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* An engine looks for questions before it writes its page. The write that comes
+ * first may have been too early for ours; the second is not. */
+static bool has_counted(const page_t *page)
+{
+    const lawn_page_t *shared = page->shared;
+    const uint32_t steps =
+        __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) - page->asked_at;
+    return steps >= 4 ||
+           __atomic_load_n(&shared->state.asleep, __ATOMIC_RELAXED) != 0;
+}
+
+void pages_await_backlog(const pages_t *pages)
+{
+    size_t counted = 0;
+    for (int tries = 0; tries < 100; ++tries) {
+        while (counted < pages->count && has_counted(&pages->pages[counted])) {
+            ++counted;
+        }
+        if (counted == pages->count) {
+            break;
+        }
+        sleep_msec(3);
     }
 }
 

@@ -17,6 +17,7 @@ typedef struct {
     char path[512];
     lawn_page_t *shared;
     lawn_page_state_t state; /* as of the latest pages_read() */
+    uint32_t asked_at;       /* what `sequence` was at pages_ask_backlog() */
 } page_t;
 
 typedef struct {
@@ -38,6 +39,9 @@ void pages_read(pages_t *pages);
 /* Asks the engines to count their backlogs. The counts are in the pages some
  * passes later. */
 void pages_ask_backlog(pages_t *pages);
+
+/* Waits until the engines that do not sleep have counted, 300 ms at most. */
+void pages_await_backlog(const pages_t *pages);
 
 /* Makes the engine record to `path`, which must be absolute, and waits for its
  * answer. If `path` is empty, the engine ends its trace. Returns the engine's
