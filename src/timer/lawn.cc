@@ -79,6 +79,7 @@ bool end(Lawn *lawn, lawn_timer_t *timer, lawn_event_t event)
 
 } // namespace
 
+#ifndef NDEBUG // for assertions
 bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
 {
     constexpr unsigned most_steps = 16;
@@ -107,6 +108,7 @@ bool may_hold(const Lawn *lawn, const lawn_timer_t *timer)
     }
     return timer->check <= deadline || timer->check >= open_limit;
 }
+#endif
 
 lawn_time_t announce_start(Lawn *lawn, const lawn_timer_t *timer,
                            lawn_time_t deadline)
