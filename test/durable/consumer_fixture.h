@@ -30,6 +30,22 @@ protected:
         return sum;
     }
 
+    // A number that XPENDING shows of the one entry that is not acknowledged:
+    // 2, how long ago it was given, in milliseconds; 3, how often. -1: there is
+    // none.
+    long long pending(size_t field)
+    {
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1"});
+            if (reply.size() == 1) {
+                return reply[0][field].integer;
+            }
+        }
+        return -1;
+    }
+
     // Nothing that was read and not acknowledged is within a lease.
     bool is_given_back()
     {

@@ -223,18 +223,7 @@ TEST_F(DurableConsumer, ASlowOneIsGivenADeliveryOnce)
     consume.lease_us = 100000;
     taker.open(consume);
     start("a", 0);
-    const auto times_taken = [&] {
-        for (int shard = 0; shard < 4; ++shard) {
-            const Reply reply = server->command(
-                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
-                 "-", "+", "1"});
-            if (reply.size() == 1) {
-                return reply[0][3].integer;
-            }
-        }
-        return 0LL;
-    };
-    run_until([&] { return times_taken() >= 4; });
+    run_until([&] { return pending(3) >= 4; });
     EXPECT_EQ(taker.taken.size(), 1U);
     taker.reply(taker.given[0], LAWN_DURABLE_DONE);
     run_until([&] { return taker.answered == 1; });
@@ -270,17 +259,7 @@ TEST_F(DurableConsumer, AnExtendedLeaseKeepsADelivery)
     taker.open(consume);
     start("a", 0);
     run_until([&] { return taker.given.size() == 1; });
-    const auto idle_ms = [&] {
-        for (int shard = 0; shard < 4; ++shard) {
-            const Reply reply = server->command(
-                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
-                 "-", "+", "1"});
-            if (reply.size() == 1) {
-                return reply[0][2].integer;
-            }
-        }
-        return -1LL;
-    };
+    const auto idle_ms = [this] { return pending(2); };
     run_until([&] { return idle_ms() >= 2000; });
     lawn_durable_extend(taker.consumer, taker.given[0]);
     run_until([&] { return idle_ms() < 2000; });
