@@ -289,8 +289,8 @@ TEST(DurableHostile, NothingTheServerSaysCrashesTheClient)
 {
     HostileServer server;
     Client client("unix:" + server.path(), [](lawn_durable_params_t *params) {
-        params->request_timeout_us = 1000000;
-        params->connect_timeout_us = 1000000;
+        params->request_timeout_us = 250000;
+        params->connect_timeout_us = 250000;
     });
     lawn_durable_update_t update = {};
     update.id = "a";

@@ -16,6 +16,7 @@
 #include <new>
 #include <random>
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -139,6 +140,33 @@ bool step(pid_t pid, unsigned steps)
     return true;
 }
 
+// While this lives, the process and its children have one processor. To hand
+// over to a child on another one takes several times as long.
+class OnOneProcessor
+{
+public:
+    OnOneProcessor()
+    {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(static_cast<unsigned>(std::max(sched_getcpu(), 0)), &one);
+        is_set_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 &&
+                  sched_setaffinity(0, sizeof(one), &one) == 0;
+    }
+    ~OnOneProcessor()
+    {
+        if (is_set_) {
+            sched_setaffinity(0, sizeof(before_), &before_);
+        }
+    }
+    OnOneProcessor(const OnOneProcessor &) = delete;
+    OnOneProcessor &operator=(const OnOneProcessor &) = delete;
+
+private:
+    cpu_set_t before_;
+    bool is_set_;
+};
+
 // Of the client's calls. More only where an instrument adds its own.
 constexpr unsigned most_steps = 2000;
 
@@ -151,6 +179,7 @@ TEST_F(ShmProcess, AClientIsKilledAfterEachInstruction)
         printf("no ptrace here: clients are killed at any time only\n");
         return;
     }
+    const OnOneProcessor pinned;
     const unsigned stride =
         100 / static_cast<unsigned>(std::max<uint64_t>(scaled(100), 1));
     unsigned kills = 0;
