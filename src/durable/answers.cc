@@ -17,6 +17,10 @@ namespace
 constexpr size_t most_in_batch = 200;
 constexpr uint64_t first_pause_us = 20000;
 constexpr unsigned most_doublings = 7;
+// After a batch of so many the next one waits, until there is enough for it.
+constexpr size_t many = 8;
+constexpr size_t most_awaited = 64;
+constexpr uint64_t apart_us = 3000;
 
 // May the same batch succeed later? If not, the deliveries go to others when
 // their leases are over.
@@ -28,9 +32,10 @@ bool is_transient(lawn_status_t status)
 
 } // namespace
 
-Answers::Answers(Link &link, Key stream, std::string group,
+Answers::Answers(Link &link, Key stream, std::string group, size_t in_flight,
                  std::function<void(unsigned, const std::string &)> answered)
     : link_(link), stream_(stream), group_(std::move(group)),
+      enough_(std::min(in_flight / 4, most_awaited)),
       answered_(std::move(answered))
 {
 }
@@ -92,8 +97,23 @@ void Answers::flush()
 {
     for (unsigned shard = 0; shard < shards_.size() && !is_closed_; ++shard) {
         if (shards_[shard] && shards_[shard]->sent.empty()) {
-            send(shard);
+            send_soon(shard);
         }
+    }
+}
+
+// What waits takes room from what the consumer could read, so not much does.
+void Answers::send_soon(unsigned shard)
+{
+    Shard *const s = shards_[shard].get();
+    if (s->waiting.empty()) {
+        return;
+    }
+    if (s->waiting.size() >= enough_ || s->not_before <= lawn_get_time()) {
+        s->pause->stop();
+        send(shard);
+    } else if (!s->pause->is_active()) {
+        s->pause->start_at(s->not_before);
     }
 }
 
@@ -133,6 +153,10 @@ void Answers::send(unsigned shard)
     const bool is_done = attempt([&] {
         take_batch(s);
         if (!s->sent.empty()) {
+            s->not_before =
+                s->sent.size() < many
+                    ? 0
+                    : lawn_get_time() + lawn_time_from_usec(apart_us);
             link_.call(call_for(shard),
                        [weak = weak_from_this(), shard](const Answer &answer) {
                            if (const auto self = weak.lock()) {
@@ -162,7 +186,7 @@ void Answers::on_answer(unsigned shard, const Answer &answer)
     }
     complete(shard, answer);
     if (!is_closed_) {
-        send(shard);
+        send_soon(shard);
     }
 }
 

@@ -1,9 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The answers of a consumer on their way to the store. Those of a shard travel
-// in batches: while one is under way, further answers wait for the next. If it
-// is unknown whether the store has taken a batch, it is sent again, which is
-// harmless: the store takes the first answer to a delivery.
+// in batches: while one is under way, further answers wait for the next, and
+// after one of several for a moment longer. If it is unknown whether the store
+// has taken a batch, it is sent again, which is harmless: the store takes the
+// first answer to a delivery.
 
 #ifndef LAWN_SRC_DURABLE_ANSWERS_H
 #define LAWN_SRC_DURABLE_ANSWERS_H
@@ -36,8 +37,9 @@ class Answers : public std::enable_shared_from_this<Answers>, private Watched
 public:
     // `answered` is called for each answer that needs no further care, once,
     // also if it throws.
+    // `in_flight` is the most that the consumer has in its hands.
     Answers(
-        Link &link, Key stream, std::string group,
+        Link &link, Key stream, std::string group, size_t in_flight,
         std::function<void(unsigned shard, const std::string &entry)> answered);
 
     // The group only reads: its answers change no timer.
@@ -67,7 +69,8 @@ private:
     struct Shard {
         std::vector<Verdict> waiting;
         std::deque<Verdict> sent;
-        std::unique_ptr<Timer> pause; // before the batch is sent again
+        std::unique_ptr<Timer> pause; // before the batch, or the next, is sent
+        lawn_time_t not_before = 0;   // the next batch, unless it is large
         unsigned failures = 0;        // in succession
         bool is_unknown = false;      // the store may have taken the batch
     };
@@ -78,6 +81,7 @@ private:
     }
     void flush() override;
     void take_batch(Shard *shard);
+    void send_soon(unsigned shard);
     void send(unsigned shard);
     Call call_for(unsigned shard) const;
     void on_answer(unsigned shard, const Answer &answer);
@@ -89,6 +93,7 @@ private:
     Link &link_;
     const Key stream_;
     const std::string group_;
+    const size_t enough_; // to be sent at once
     std::function<void(unsigned, const std::string &)> answered_;
     std::vector<std::unique_ptr<Shard>> shards_;
     size_t size_ = 0;

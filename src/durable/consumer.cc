@@ -82,7 +82,7 @@ ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
 void ConsumerCore::open()
 {
     answers_ = std::make_shared<Answers>(
-        link_, config_.stream, config_.group,
+        link_, config_.stream, config_.group, config_.max_in_flight,
         [weak = weak_from_this()](unsigned shard, const std::string &entry) {
             if (const auto self = weak.lock()) {
                 self->held_.erase({shard, entry});

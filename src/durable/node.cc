@@ -22,6 +22,11 @@ constexpr uint64_t restart_pause_us = 10000;
 constexpr uint64_t wait_slack_us = 1000000;
 constexpr double wait_share = 0.9; // of the time that is left
 constexpr size_t most_joined = 500;
+// After calls that were joined from so many, the next ones wait, until there is
+// enough for them.
+constexpr size_t many_joined = 8;
+constexpr size_t enough_joined = 100;
+constexpr uint64_t apart_us = 2000;
 constexpr size_t most_joined_bytes = 256 << 10;
 
 // The number after `name` in the text of INFO; 0 if there is none.
@@ -159,17 +164,32 @@ void RequestSession::add(Request *request)
     if (!request->call.joins && !is_behind) {
         move_request(request, &sent);
         transmit({request});
-    } else if (joined_ == 0 && !send_.is_active()) {
-        send_.start_after(0);
+    } else if (joined_ == 0) {
+        send_soon();
     }
+}
+
+// At the end of this poll, or a little later.
+void RequestSession::send_soon()
+{
+    const bool is_enough = queued.size() >= enough_joined;
+    if (send_.is_active() && (not_before_ == 0 || !is_enough)) {
+        return;
+    }
+    if (is_enough) {
+        not_before_ = 0;
+    }
+    send_.start_at(std::max(not_before_, lawn_get_time()));
 }
 
 void RequestSession::transmit_queued()
 {
+    size_t joined = 0;
     while (!queued.empty() && may_transmit()) {
         Batch batch;
         if (attempt([&] { batch = take_batch(); }) &&
             attempt([&] { transmit(batch); })) {
+            joined += batch.front()->call.joins ? batch.size() : 0;
             continue;
         }
         // None of it was sent. The order stays.
@@ -180,6 +200,9 @@ void RequestSession::transmit_queued()
         send_.start_after(retry_us);
         return;
     }
+    not_before_ = joined < many_joined
+                      ? 0
+                      : lawn_get_time() + lawn_time_from_usec(apart_us);
 }
 
 // The first of the queue, and those behind it that can be joined to it. Nothing
@@ -261,7 +284,7 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
     const bool joins = batch.front()->call.joins;
     if (joins) {
         --joined_;
-        send_.start_after(0);
+        send_soon();
     }
     const bool is_list = reply && reply->type == REDIS_REPLY_ARRAY &&
                          reply->elements == batch.size();

@@ -59,7 +59,8 @@ class LinkImpl;
 //
 // Calls that may be joined are sent at the end of a poll, as one, and those
 // that come while it is under way form the next one. So an idle store answers
-// at once, and a busy one gets more work with each call.
+// at once, and a busy one gets more work with each call. For that, calls that
+// were joined from several are a little apart.
 //
 // Replicas are waited for with WAIT, and the disk, unless appendfsync is
 // `always`, with WAITAOF. They count for all requests sent before them on the
@@ -85,6 +86,7 @@ private:
     void on_failed(const Failure &failure) override;
     void on_time(lawn_time_t asked, int64_t store_us) override;
 
+    void send_soon();
     void transmit_queued();
     Batch take_batch();
     void transmit(const Batch &batch);
@@ -104,12 +106,13 @@ private:
     bool syncs_always_ = false;    // appendfsync always
     bool has_append_file_ = false; // appendonly yes
     bool has_waitaof_ = false;
-    bool is_waiting_ = false; // WAIT is sent and not answered
-    bool is_marked_ = false;  // the write before WAIT was done
-    unsigned joined_ = 0;     // calls that others join, not answered
-    Timer send_;              // what is queued, at the end of this poll
-    Timer batch_;             // to send WAIT behind what is sent in this poll
-    Timer restart_;           // after the replies that are under way
+    bool is_waiting_ = false;    // WAIT is sent and not answered
+    bool is_marked_ = false;     // the write before WAIT was done
+    unsigned joined_ = 0;        // calls that others join, not answered
+    lawn_time_t not_before_ = 0; // the next of them
+    Timer send_;                 // what is queued, at the end of this poll
+    Timer batch_;   // to send WAIT behind what is sent in this poll
+    Timer restart_; // after the replies that are under way
 };
 
 class Node

@@ -85,31 +85,6 @@ TEST_F(DurableClient, RequestsAreCarriedOutInTheirOrder)
     EXPECT_EQ(client.get("c").generation, starts.back()->generation);
 }
 
-TEST_F(DurableClient, StartsThatComeTogetherAreOneCall)
-{
-    Client one(server.url(), [](lawn_durable_params_t *params) {
-        params->name_space = "one";
-        params->shards = 1;
-    });
-    one.start("ready");
-    const auto calls = [this] {
-        const std::string stats =
-            server.command({"INFO", "commandstats"}).string;
-        const std::string name = "cmdstat_fcall:calls=";
-        const size_t at = stats.find(name);
-        return at == stats.npos ? 0
-                                : std::stoul(stats.substr(at + name.size()));
-    };
-    const unsigned long before = calls();
-    for (int i = 0; i < 400; ++i) {
-        one.begin_start(Client::in_an_hour(("t" + std::to_string(i)).c_str()));
-    }
-    Result *const last = one.begin_start(Client::in_an_hour("last"));
-    one.run_until([last] { return last->is_answered; });
-    EXPECT_EQ(calls() - before, 1U);
-    EXPECT_EQ(one.count().count, 402U);
-}
-
 TEST_F(DurableClient, KeepsAnyPayload)
 {
     std::string payload(LAWN_DURABLE_MAX_PAYLOAD, '\0');

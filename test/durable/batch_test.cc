@@ -1,0 +1,117 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// What clients and consumers send with one call. The pauses between calls are
+// short: a machine that stands still just then lets one pass, so one try is not
+// enough to see it.
+
+#include "flow_fixture.h"
+
+#include <algorithm>
+#include <climits>
+#include <string>
+
+namespace
+{
+
+using namespace lawn_test;
+
+constexpr int tries = 100;
+
+class DurableBatches : public testing::Test
+{
+protected:
+    // How many calls of a command the server has had.
+    unsigned long calls(const std::string &command)
+    {
+        const std::string stats =
+            server.command({"INFO", "commandstats"}).string;
+        const std::string name = "cmdstat_" + command + ":calls=";
+        const size_t at = stats.find(name);
+        return at == stats.npos ? 0
+                                : std::stoul(stats.substr(at + name.size()));
+    }
+
+    static void set_one_shard(lawn_durable_params_t *params)
+    {
+        params->shards = 1;
+    }
+
+    Result *begin_start(const std::string &id)
+    {
+        return client.begin_start(Client::in_an_hour(id.c_str()));
+    }
+
+    RedisServer server;
+    Client client{server.url(), set_one_shard};
+};
+
+TEST_F(DurableBatches, StartsThatComeTogetherAreOneCall)
+{
+    client.start("ready");
+    const unsigned long before = calls("fcall");
+    for (int i = 0; i < 400; ++i) {
+        begin_start("t" + std::to_string(i));
+    }
+    Result *const last = begin_start("last");
+    client.run_until([last] { return last->is_answered; });
+    EXPECT_EQ(calls("fcall") - before, 1U);
+    EXPECT_EQ(client.count().count, 402U);
+}
+
+TEST_F(DurableBatches, AfterManyStartsTheNextOnesWaitForEachOther)
+{
+    client.start("ready");
+    unsigned long least = ULONG_MAX;
+    for (int i = 0; i < tries && least > 1; ++i) {
+        Result *last = nullptr;
+        for (const char *const id : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+            last = begin_start(id);
+        }
+        client.run_until([last] { return last->is_answered; });
+        const unsigned long before = calls("fcall");
+        begin_start("i");
+        lawn_durable_poll(client); // would send it
+        last = begin_start("j");
+        client.run_until([last] { return last->is_answered; });
+        least = std::min(least, calls("fcall") - before);
+    }
+    EXPECT_EQ(least, 1U);
+}
+
+TEST_F(DurableBatches, AfterManyAnswersTheNextOnesWaitForEachOther)
+{
+    lawn_durable_pump_t *pump = nullptr;
+    const lawn_durable_pump_params_t params = {};
+    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    Taker taker(&client);
+    taker.answer = nullptr;
+    taker.open();
+    const auto answer = [&taker](size_t count) {
+        for (; count > 0; --count) {
+            taker.reply(taker.given.back(), LAWN_DURABLE_DONE);
+            taker.given.pop_back();
+        }
+    };
+    unsigned long least = ULONG_MAX;
+    for (size_t i = 1; i <= tries && least > 1; ++i) {
+        for (const char *const id :
+             {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+            lawn_durable_start_t start = {};
+            start.id = id;
+            EXPECT_EQ(lawn_durable_start(client, &start, nullptr, nullptr),
+                      LAWN_OK);
+        }
+        client.run_until([&] { return taker.given.size() == 10; });
+        answer(8);
+        client.run_until([&] { return taker.answered == 10 * i - 2; });
+        const unsigned long before = calls("xack");
+        answer(1);
+        lawn_durable_poll(client); // would send it
+        answer(1);
+        client.run_until([&] { return taker.answered == 10 * i; });
+        least = std::min(least, calls("xack") - before);
+    }
+    EXPECT_EQ(least, 1U);
+}
+
+} // namespace
