@@ -1,8 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What a timer costs the store: processor time of redis-server for a whole life
-// (start, fire, read, answer) in batches of some sizes, and memory while it is
-// pending.
+// (start, fire, read, answer) in batches of some sizes, with an append-only
+// file, and memory while it is pending. `least` is what a life takes without
+// the functions: the same writes as bare commands of Redis, which look at
+// nothing and decide nothing.
 //
 //     LAWN_REDIS_SERVER=redis-server build/test/durable/durable_store_cost
 
@@ -24,6 +26,7 @@ namespace
 using namespace lawn_test;
 
 const char *const payload = "0123456789abcdef0123456789abcdef";
+constexpr int64_t bare_due = 1000000000000000;
 
 std::string key(const char *name)
 {
@@ -87,7 +90,8 @@ public:
     {
     }
 
-    void run()
+    // Prints what each step takes, and `least`.
+    void run(double least)
     {
         const double empty = step([this](unsigned) {
             expect(server_->command({"PING"}).type == Reply::status, {});
@@ -97,8 +101,16 @@ public:
         const double fire = step([this](unsigned) { fire_all(); });
         const double read = step([this](unsigned) { read_all(); });
         const double answer = step([this](unsigned) { answer_all(); });
-        printf("%5u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", batch_, start, fire,
-               read, answer, start + fire + read + answer, empty);
+        printf("%5u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", batch_, start,
+               fire, read, answer, start + fire + read + answer, empty, least);
+    }
+
+    double least()
+    {
+        double sum = step([this](unsigned first) { bare_start(first); });
+        sum += step([this](unsigned first) { bare_fire(first); });
+        sum += step([this](unsigned) { bare_read(); });
+        return sum + step([this](unsigned first) { bare_answer(first); });
     }
 
 private:
@@ -109,6 +121,80 @@ private:
             run_step(first);
         }
         return (cpu_us(server_) - before) / timers_;
+    }
+
+    std::string id(unsigned first, unsigned i) const
+    {
+        return "session-" + std::to_string(first + i);
+    }
+
+    void bare(const std::vector<Words> &commands)
+    {
+        for (const Reply &reply : server_->pipeline(commands)) {
+            expect(reply.type != Reply::none && !reply.is_error(), reply);
+        }
+    }
+
+    void bare_start(unsigned first)
+    {
+        Words add = {"ZADD", key("due")};
+        Words set = {"HSET", key("body")};
+        for (unsigned i = 0; i < batch_; ++i) {
+            add.insert(add.end(),
+                       {std::to_string(bare_due + first + i), id(first, i)});
+            set.insert(set.end(), {id(first, i), bare_body()});
+        }
+        bare({add, set});
+    }
+
+    void bare_fire(unsigned first)
+    {
+        const std::string count = std::to_string(batch_);
+        Words get = {"HMGET", key("body")};
+        std::vector<Words> commands = {{"ZRANGE", key("due"), "-inf", "+inf",
+                                        "BYSCORE", "LIMIT", "0", count}};
+        for (unsigned i = 0; i < batch_; ++i) {
+            get.push_back(id(first, i));
+            commands.push_back({"XADD", key("out"), "*", "i", id(first, i), "b",
+                                "12345678" + bare_body()});
+        }
+        commands.push_back(get);
+        commands.push_back(
+            {"ZREMRANGEBYRANK", key("due"), "0", std::to_string(batch_ - 1)});
+        bare(commands);
+    }
+
+    void bare_read()
+    {
+        const Reply read = server_->command({"XREADGROUP", "GROUP", "g", "c",
+                                             "COUNT", std::to_string(batch_),
+                                             "STREAMS", key("out"), ">"});
+        expect(read.size() == 1 && read[0][1].size() == batch_, read);
+        Words ack = {"XACK", key("out"), "g"};
+        for (const Reply &entry : read[0][1].elements) {
+            ack.push_back(entry[0].string);
+        }
+        answers_.push_back(ack);
+    }
+
+    void bare_answer(unsigned first)
+    {
+        Words get = {"HMGET", key("body")};
+        Words set = {"HSET", key("ended0")};
+        Words remove = {"HDEL", key("body")};
+        for (unsigned i = 0; i < batch_; ++i) {
+            get.push_back(id(first, i));
+            set.insert(set.end(), {id(first, i), bare_body().substr(0, 27)});
+            remove.push_back(id(first, i));
+        }
+        bare({get, answers_.front(), set, remove});
+        answers_.pop_front();
+    }
+
+    static std::string bare_body()
+    {
+        return std::string(lawn::durable::identity_size, 'x') +
+               lawn::durable::encode_tail({}, payload);
     }
 
     void start_all(unsigned first)
@@ -165,13 +251,20 @@ int main(int argc, char **argv)
     const unsigned timers =
         argc > 1 ? static_cast<unsigned>(strtoul(argv[1], nullptr, 10))
                  : 100000;
-    RedisServer server;
+    RedisServer server(
+        {"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"});
     server.command({"FUNCTION", "LOAD", lawn::durable::script});
-    server.command(call("lawn_join", {"meta", "out"}, {"g"}));
-    puts("Redis CPU per timer, us; the last column is one PING per batch\n"
-         "batch    start     fire     read   answer      all     ping");
+    puts(
+        "Redis CPU per timer, us; ping is one PING per batch, and least is all "
+        "without the functions\n"
+        "batch    start     fire     read   answer      all     ping    least");
     for (const unsigned batch : {1U, 5U, 20U, 100U}) {
-        Lives(&server, timers, batch).run();
+        server.command({"FLUSHALL"});
+        server.command({"XGROUP", "CREATE", key("out"), "g", "0", "MKSTREAM"});
+        const double least = Lives(&server, timers, batch).least();
+        server.command({"FLUSHALL"});
+        server.command(call("lawn_join", {"meta", "out"}, {"g"}));
+        Lives(&server, timers, batch).run(least);
     }
 
     server.command({"FLUSHALL"});
