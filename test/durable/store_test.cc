@@ -437,6 +437,33 @@ TEST_F(DurableStore, PumpsHearOfTheEarliest)
         1);
 }
 
+// When the time has come at which all pumps call, they will hear of later
+// timers from that call. What is remembered of it is forgotten now and then, so
+// one try is not enough.
+TEST_F(DurableStore, PumpsHearOfNothingThatTheyAreAboutToBeTold)
+{
+    redisContext *const listener = redisConnectUnix(server.socket().c_str());
+    ASSERT_TRUE(listener && !listener->err);
+    freeReplyObject(
+        redisCommand(listener, "SUBSCRIBE %s", key("wake").c_str()));
+    bool is_heard = true;
+    for (int i = 0; i < 20 && is_heard; ++i) {
+        start("a", "+1");
+        const std::string later = std::to_string(start("b", "+9000000").due_us);
+        server.command({"PUBLISH", key("wake"), "end"});
+        is_heard = false;
+        for (std::string heard; heard != "end";) {
+            void *answer = nullptr;
+            ASSERT_EQ(redisGetReply(listener, &answer), REDIS_OK);
+            heard = static_cast<redisReply *>(answer)->element[2]->str;
+            freeReplyObject(answer);
+            is_heard = is_heard || heard == later;
+        }
+    }
+    redisFree(listener);
+    EXPECT_FALSE(is_heard);
+}
+
 TEST_F(DurableStore, PumpsKnowOfEachOther)
 {
     const auto beat = [this](const char *pump, const char *stay) {

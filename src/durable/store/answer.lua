@@ -23,7 +23,9 @@ end
 -- Without a word of how it has ended.
 local function drop(c, id, body)
     c.gone[#c.gone + 1] = id
-    c.counts.bytes = c.counts.bytes - bytes_of(body)
+    if c.s.max_bytes then
+        c.counts.bytes = c.counts.bytes - bytes_of(body)
+    end
 end
 
 local function finish(c, id, body, state, name)
@@ -64,7 +66,7 @@ end
 local function retry_at(c, id, body, due)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
-    pcall(wake, c.s, c.due, due, c.now) -- the user may not be let publish
+    pcall(wake, c.s, c.due, due) -- the user may not be let publish
     add_count(c, 'retried')
 end
 
@@ -135,15 +137,16 @@ local function parse_answers(args)
         local verdict = args[at + 3]
         entries[i], ids[i] = args[at], args[at + 1]
         local is_end = verdict == 'd' or byte(verdict) == 102
-        refused[i] = #args[at + 2] ~= HEAD or
-            not (is_end or parse_retry(verdict))
+        if #args[at + 2] ~= HEAD or not (is_end or parse_retry(verdict)) then
+            refused[i] = true
+        end
         may_fire = may_fire or not is_end
     end
     return entries, ids, may_fire, refused
 end
 
 -- One answer, whose entry is acknowledged: the result, and the body now.
-local function answer(c, id, body, identity, verdict)
+local function answer(c, id, body, verdict)
     local kind = byte(verdict)
     if kind == 100 then
         finish(c, id, body, SUCCESS, 'success')
@@ -192,9 +195,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
         -- Only an occurrence of a periodic timer leaves no such trace.
         local acks = {}
         for i = 1, #ids do
-            local body = bodies[i]
-            if not refused[i] and
-                not (body and body_is_whole(body) and is_periodic(body)) then
+            if not refused[i] and not is_periodic(bodies[i]) then
                 acks[#acks + 1] = entries[i]
             end
         end
@@ -214,8 +215,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
                 local same = sub(body, 1, HEAD) == identity
                 if not is_periodic(body) then
                     if same then
-                        result, changed[id] =
-                            answer(c, id, body, identity, verdict)
+                        result, changed[id] = answer(c, id, body, verdict)
                     end
                 elseif try('XACK', stream, group, entries[i]) == 1 and
                     not same and (byte(verdict) <= 102 or

@@ -111,9 +111,10 @@ local function body_is_whole(body)
     return #body > HEAD
 end
 
+-- Not so without a body, or one that is not whole.
 local function is_periodic(body)
-    local flags = byte(body, HEAD + 1)
-    return flags >= EVERY and band(flags, EVERY + CRON) ~= 0
+    local flags = body and byte(body, HEAD + 1)
+    return flags and flags >= EVERY and band(flags, EVERY + CRON) ~= 0
 end
 
 local function token_of(body)

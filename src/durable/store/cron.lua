@@ -45,7 +45,7 @@ local function renew_retry(s, keys, id, body, o, due, due_next)
     count(s, {bytes = bytes_of_tail(tail) - bytes_of(body),
         superseded = due_next > 0 and due_next <= due and 1 or 0})
     if due_next > 0 then
-        wake(s, keys[1], due_next, s.at)
+        wake(s, keys[1], due_next)
     end
     return 1
 end
@@ -78,7 +78,7 @@ local function renew(s, keys, id, generation, due_next)
         call('ZADD', keys[1], due_next, id)
         call('HSET', keys[2], id,
             head(generation, due_next, 1) .. tail_of(o, payload))
-        wake(s, keys[1], due_next, s.at)
+        wake(s, keys[1], due_next)
         return 1
     elseif due_next == 0 and o.after then
         return 0 -- first the retry, then the last occurrence

@@ -161,8 +161,7 @@ local function integer(text, least, most)
 end
 
 local function id_is_valid(id)
-    return #id >= 1 and #id <= MAX_ID and
-        not find(id, '[^\33-\126\128-\255]')
+    return #id <= MAX_ID and find(id, '^[\33-\126\128-\255]+$') ~= nil
 end
 
 -- The absolute time of "+D" and "T", or nil.

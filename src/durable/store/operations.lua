@@ -130,14 +130,16 @@ end
 
 -- A timer is put in place: the arguments of ZADD and HSET, of those before it,
 -- get its own, too.
-local function add_timer(p, id, generation, due, attempt, tail)
-    local n = p.n + 1
+local function add_timer(p, id, due, body)
+    local n = p.n + 2
+    local dues, bodies = p.dues, p.bodies
     p.n = n
     -- Redis would make a text of the number as that of a fraction.
-    p.dues[2 * n - 1], p.dues[2 * n] = format('%d', due), id
-    p.bodies[2 * n - 1] = id
-    p.bodies[2 * n] = pack('<ddH', generation, due, attempt) .. tail
-    p.first = due < p.first and due or p.first
+    dues[n - 1], dues[n] = format('%d', due), id
+    bodies[n - 1], bodies[n] = id, body
+    if due < p.first then
+        p.first = due
+    end
 end
 
 local function new_timers()
@@ -146,17 +148,17 @@ end
 
 -- Puts the timers in place, each instead of the one of its id, if there is one,
 -- which adds so many bytes. Returns an error or nil.
-local function put(s, keys, p, bytes, now)
+local function put(s, keys, p, bytes)
     call('ZADD', keys[1], unpack(p.dues))
     local set = try('HSET', keys[2], unpack(p.bodies))
     if type(set) == 'table' then
-        for i = 1, p.n do
-            call('ZREM', keys[1], p.dues[2 * i])
+        for i = 2, p.n, 2 do
+            call('ZREM', keys[1], p.dues[i])
         end
         return set
     end
     count(s, {bytes = bytes})
-    wake(s, keys[1], p.first, now)
+    wake(s, keys[1], p.first)
     return nil
 end
 
@@ -171,8 +173,8 @@ local function put_one(keys, id, old, due, attempt, tail, now)
     end
     local generation = new_generations(s, now, 1)
     local timers = new_timers()
-    add_timer(timers, id, generation, due, attempt, tail)
-    failure = put(s, keys, timers, room and room.taken or 0, now)
+    add_timer(timers, id, due, head(generation, due, attempt) .. tail)
+    failure = put(s, keys, timers, room and room.taken or 0)
     return generation, failure
 end
 
@@ -245,23 +247,25 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
         bytes, like = admit(s, keys, ids, args, tokens, replies, now)
     end
     local wanted = n
-    for i = 1, n do
+    for i = 1, (next(replies) or next(like)) and n or 0 do
         wanted = (replies[i] or like[i]) and wanted - 1 or wanted
     end
     local generation = wanted > 0 and
         new_generations(s, now, wanted) - wanted
     local timers = new_timers()
+    local first, fresh = pack('<H', 1), pack('<dBB', now, 0, PENDING)
     for i = 1, n do
         if like[i] then
-            local first, due = unpack_struct('<dd', replies[like[i]])
-            replies[i] = started(first, due, 1, now, PENDING)
+            local known, due = unpack_struct('<dd', replies[like[i]])
+            replies[i] = started(known, due, 1, now, PENDING)
         elseif not replies[i] then
             generation = generation + 1
-            add_timer(timers, ids[i], generation, dues[i], 1, args[3 * i])
-            replies[i] = started(generation, dues[i], 0, now, PENDING)
+            local name = pack('<dd', generation, dues[i])
+            add_timer(timers, ids[i], dues[i], name .. first .. args[3 * i])
+            replies[i] = name .. fresh
         end
     end
-    return wanted > 0 and put(s, keys, timers, bytes, now) or replies
+    return wanted > 0 and put(s, keys, timers, bytes) or replies
 end)
 
 register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)

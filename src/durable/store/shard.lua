@@ -65,9 +65,11 @@ local function new_generations(s, now, count)
     return call('HINCRBY', s.meta, 'gen', count)
 end
 
--- A timer is due at `due`: wakes the pumps, unless all of them call before.
-local function wake(s, due_key, due, now)
-    if not s.wake or s.wake <= now or due < s.wake then
+-- A timer is due at `due`: wakes the pumps, unless all of them call before. Or
+-- about then: if the time at which they call has just passed, they hear of this
+-- timer from that call.
+local function wake(s, due_key, due)
+    if not s.wake or due < s.wake then
         call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
         s.wake = due
     end
@@ -100,8 +102,11 @@ local function ended_key(s, ended0, ended1, count, now)
     return s.ended
 end
 
+local STATE_BYTES = {'\1', '\2', '\3', '\4', '\5', '\6'}
+
 local function end_record(state, body, stamp)
-    return char(state) .. sub(body, 1, HEAD) .. stamp .. token_of(body)
+    local record = STATE_BYTES[state] .. sub(body, 1, HEAD) .. stamp
+    return byte(body, HEAD + 1) % 2 == 0 and record or record .. token_of(body)
 end
 
 -- How each of `ids` ended; false for those that nothing is known of.
