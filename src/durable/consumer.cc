@@ -66,6 +66,30 @@ void release(Link *link, const ConsumerConfig &config, unsigned shard,
     }
 }
 
+// Has the store give to others what `pending` says that the consumer has, but
+// what is kept. Asks twice: timers that fire while the readers' connections are
+// being closed may still come to this consumer after the first question. Before
+// it reads the second one, the store has seen that they are closed.
+void release_pending(Link *link, const ConsumerConfig &config, unsigned shard,
+                     const Args &pending,
+                     const std::set<std::pair<unsigned, std::string>> &kept,
+                     bool is_second = false)
+{
+    const auto on_pending = [=, known = kept](const Answer &answer) mutable {
+        std::vector<std::string> names;
+        for (const std::string &name : names_of(answer)) {
+            if (known.insert({shard, name}).second) {
+                names.push_back(name);
+            }
+        }
+        release(link, config, shard, names);
+        if (!is_second) {
+            release_pending(link, config, shard, pending, known, true);
+        }
+    };
+    link->command(shard, pending, on_pending);
+}
+
 } // namespace
 
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
@@ -436,17 +460,7 @@ void ConsumerCore::give_back()
         return;
     }
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
-        const auto on_pending = [&link = link_, config = config_, shard,
-                                 held = held_](const Answer &answer) {
-            std::vector<std::string> names;
-            for (std::string &name : names_of(answer)) {
-                if (held.count({shard, name}) == 0) {
-                    names.push_back(std::move(name));
-                }
-            }
-            release(&link, config, shard, names);
-        };
-        link_.command(shard, pending_command(shard), on_pending);
+        release_pending(&link_, config_, shard, pending_command(shard), held_);
     }
 }
 

@@ -2,7 +2,7 @@
 //
 // A consumer has two connections, and their replies may come in any order.
 
-#include "flow_fixture.h"
+#include "consumer_fixture.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <list>
 #include <string>
 #include <thread>
@@ -35,99 +36,90 @@ int unix_socket(const std::string &path, bool is_server)
     return fd;
 }
 
-// Between a client and a server. Other connections than the first are answered
-// after the client has asked to take over. What it takes over arrives only
-// after it has claimed what it was given before; and what it has claimed, only
-// after its answers were acknowledged. None waits for long, as a client that is
-// right does not claim what it is taking over.
-class WorstOrder
+// Passes on what a client and a server say to each other.
+class Between
 {
 public:
-    explicit WorstOrder(const RedisServer &server)
-        : server_(server.socket()), path_(server.directory() + "/order"),
-          listener_(unix_socket(path_, true)), thread_([this] { run(); })
-    {
-    }
-    ~WorstOrder()
-    {
-        is_ending_ = true;
-        thread_.join();
-        close(listener_);
-    }
-    WorstOrder(const WorstOrder &) = delete;
-    WorstOrder &operator=(const WorstOrder &) = delete;
-
-    std::string url() const
-    {
-        return "unix:" + path_;
-    }
-
-private:
     struct Peer {
         int client;
         int server;
         std::string replies; // that were not passed on
         bool is_first = false;
+        bool is_closed = false; // by the client
         bool takes = false;
         bool claims = false;
         bool answers = false;
         Clock::time_point since; // the latest request, until it takes or claims
     };
 
-    bool is_held(const Peer &peer) const
+    // `pass_on` is called again and again for each connection, in the order in
+    // which they were made, until it returns false: then the connection is
+    // closed.
+    Between(const RedisServer &server, std::function<bool(Peer *)> pass_on)
+        : server_(server.socket()), path_(server.directory() + "/between"),
+          pass_on_(std::move(pass_on)), listener_(unix_socket(path_, true)),
+          thread_([this] { run(); })
     {
-        const bool is_early = (!peer.is_first && !has_taken_) ||
-                              (peer.takes && !has_claimed_) ||
-                              (peer.claims && !has_answered_);
-        return is_early && Clock::now() < peer.since + longest_hold;
+    }
+    ~Between()
+    {
+        is_ending_ = true;
+        thread_.join();
+        close(listener_);
+        unlink(path_.c_str());
+    }
+    Between(const Between &) = delete;
+    Between &operator=(const Between &) = delete;
+
+    std::string url() const
+    {
+        return "unix:" + path_;
     }
 
-    // False: the connection is lost.
-    bool pass_on(Peer *peer)
+    // The requests of the client. It has closed the connection, or not.
+    static std::string requests(Peer *peer)
     {
         char buffer[65536];
         const ssize_t size =
             recv(peer->client, buffer, sizeof(buffer), MSG_DONTWAIT);
-        if (size == 0) {
-            return false;
-        }
-        if (size > 0) {
-            const std::string text(buffer, static_cast<size_t>(size));
-            const bool had = peer->takes || peer->claims;
-            peer->takes |= contains(text, "lawn_take");
-            peer->claims |= contains(text, "XCLAIM");
-            peer->answers |= contains(text, "lawn_answer");
-            peer->since = had ? peer->since : Clock::now();
-            send(peer->server, buffer, text.size(), MSG_NOSIGNAL);
-        }
-        const ssize_t got =
-            recv(peer->server, buffer, sizeof(buffer), MSG_DONTWAIT);
-        if (got > 0) {
-            peer->replies.append(buffer, static_cast<size_t>(got));
-            has_taken_ |= peer->takes;
-            has_claimed_ |= peer->claims;
-        }
-        if (!is_held(*peer) && !peer->replies.empty()) {
-            send(peer->client, peer->replies.data(), peer->replies.size(),
-                 MSG_NOSIGNAL);
-            peer->replies.clear();
-            has_answered_ |= peer->answers;
-        }
-        return got != 0;
+        peer->is_closed |= size == 0;
+        const size_t count = size > 0 ? static_cast<size_t>(size) : 0;
+        send(peer->server, buffer, count, MSG_NOSIGNAL);
+        return {buffer, count};
     }
 
+    // Keeps what the server replies; how much it is, 0 if it has closed.
+    static ssize_t keep_replies(Peer *peer)
+    {
+        char buffer[65536];
+        const ssize_t size =
+            recv(peer->server, buffer, sizeof(buffer), MSG_DONTWAIT);
+        peer->replies.append(buffer, size > 0 ? static_cast<size_t>(size) : 0);
+        return size;
+    }
+
+    static void pass_replies(Peer *peer)
+    {
+        send(peer->client, peer->replies.data(), peer->replies.size(),
+             MSG_NOSIGNAL);
+        peer->replies.clear();
+    }
+
+private:
     void run()
     {
         std::list<Peer> peers;
         while (!is_ending_) {
             std::vector<pollfd> fds = {{listener_, POLLIN, 0}};
             for (const Peer &peer : peers) {
-                fds.push_back({peer.client, POLLIN, 0});
+                if (!peer.is_closed) {
+                    fds.push_back({peer.client, POLLIN, 0});
+                }
                 fds.push_back({peer.server, POLLIN, 0});
             }
             ::poll(fds.data(), fds.size(), 5);
             peers.remove_if([this](Peer &peer) {
-                const bool is_lost = !pass_on(&peer);
+                const bool is_lost = !pass_on_(&peer);
                 if (is_lost) {
                     close(peer.client);
                     close(peer.server);
@@ -148,15 +140,92 @@ private:
         }
     }
 
-    static constexpr auto longest_hold = std::chrono::milliseconds(300);
     const std::string server_;
     const std::string path_;
+    const std::function<bool(Peer *)> pass_on_;
     const int listener_;
+    std::atomic<bool> is_ending_{false};
+    std::thread thread_;
+};
+
+using Peer = Between::Peer;
+
+// Other connections than the first are answered after the client has asked to
+// take over. What it takes over arrives only after it has claimed what it was
+// given before; and what it has claimed, only after its answers were
+// acknowledged. None waits for long, as a client that is right does not claim
+// what it is taking over.
+class WorstOrder
+{
+public:
+    bool operator()(Peer *peer)
+    {
+        const std::string text = Between::requests(peer);
+        if (peer->is_closed) {
+            return false;
+        }
+        if (!text.empty()) {
+            const bool had = peer->takes || peer->claims;
+            peer->takes |= contains(text, "lawn_take");
+            peer->claims |= contains(text, "XCLAIM");
+            peer->answers |= contains(text, "lawn_answer");
+            peer->since = had ? peer->since : Clock::now();
+        }
+        const ssize_t got = Between::keep_replies(peer);
+        if (got > 0) {
+            has_taken_ |= peer->takes;
+            has_claimed_ |= peer->claims;
+        }
+        if (!is_held(*peer) && !peer->replies.empty()) {
+            Between::pass_replies(peer);
+            has_answered_ |= peer->answers;
+        }
+        return got != 0;
+    }
+
+private:
+    bool is_held(const Peer &peer) const
+    {
+        const bool is_early = (!peer.is_first && !has_taken_) ||
+                              (peer.takes && !has_claimed_) ||
+                              (peer.claims && !has_answered_);
+        return is_early && Clock::now() < peer.since + longest_hold;
+    }
+
+    static constexpr auto longest_hold = std::chrono::milliseconds(300);
     bool has_taken_ = false;
     bool has_claimed_ = false;
     bool has_answered_ = false;
-    std::atomic<bool> is_ending_{false};
-    std::thread thread_;
+};
+
+// While the client stops, the server learns that a connection is closed after
+// it has sent something more to it. Until then the client gets no answer to
+// XPENDING.
+class LateClose
+{
+public:
+    explicit LateClose(const std::atomic<bool> &stops) : stops_(stops)
+    {
+    }
+
+    bool operator()(Peer *peer)
+    {
+        has_asked_ |= contains(Between::requests(peer), "XPENDING") && stops_;
+        const ssize_t got = Between::keep_replies(peer);
+        if (peer->is_closed && !peer->is_first) {
+            has_come_ |= got > 0;
+            return got < 0; // nothing yet
+        }
+        if (!has_asked_ || has_come_) {
+            Between::pass_replies(peer);
+        }
+        return got != 0 && !peer->is_closed;
+    }
+
+private:
+    const std::atomic<bool> &stops_;
+    bool has_asked_ = false;
+    bool has_come_ = false;
 };
 
 class DurableOrder : public Flow
@@ -190,7 +259,7 @@ TEST_F(DurableOrder, WhatAConsumerTakesOverComesOnce)
         run_until([&] { return dead.given.size() == 1; });
     }
     end_leases();
-    WorstOrder order(*server);
+    const Between order(*server, WorstOrder());
     clients.push_back(std::make_unique<Client>(order.url()));
     Taker taker(clients.back().get());
     taker.open();
@@ -200,6 +269,26 @@ TEST_F(DurableOrder, WhatAConsumerTakesOverComesOnce)
     run_until([&] { return taker.count("last") > 0; });
     EXPECT_EQ(taker.taken.size(), 2U);
     taker.close();
+    clients.pop_back();
+}
+
+// It is given back like all that the consumer has not given to its program.
+TEST_F(DurableConsumer, WhatFiresWhileItClosesWaitsForNoLease)
+{
+    std::atomic<bool> stops{false};
+    const Between order(*server, LateClose(stops));
+    clients.push_back(std::make_unique<Client>(order.url()));
+    Taker closing(clients.back().get());
+    closing.open();
+    start("first", 0);
+    run_until([&] { return closing.answered == 1; });
+    stops = true;
+    lawn_durable_consumer_stop(closing.consumer);
+    start("late", 0);
+    run_until([&] { return unacknowledged("lawn") == 1 && is_given_back(); });
+    EXPECT_EQ(pending(3), 0); // times that it was delivered
+    EXPECT_EQ(closing.taken.size(), 1U);
+    closing.close();
     clients.pop_back();
 }
 
