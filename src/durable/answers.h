@@ -32,7 +32,8 @@ struct Verdict {
     void *arg = nullptr;
 };
 
-class Answers : public std::enable_shared_from_this<Answers>, private Watched
+class Answers final : public std::enable_shared_from_this<Answers>,
+                      private Watched
 {
 public:
     // `answered` is called for each answer that needs no further care, once,
