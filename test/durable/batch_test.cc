@@ -20,17 +20,6 @@ constexpr int tries = 100;
 class DurableBatches : public testing::Test
 {
 protected:
-    // How many calls of a command the server has had.
-    unsigned long calls(const std::string &command)
-    {
-        const std::string stats =
-            server.command({"INFO", "commandstats"}).string;
-        const std::string name = "cmdstat_" + command + ":calls=";
-        const size_t at = stats.find(name);
-        return at == stats.npos ? 0
-                                : std::stoul(stats.substr(at + name.size()));
-    }
-
     static void set_one_shard(lawn_durable_params_t *params)
     {
         params->shards = 1;
@@ -48,13 +37,13 @@ protected:
 TEST_F(DurableBatches, StartsThatComeTogetherAreOneCall)
 {
     client.start("ready");
-    const unsigned long before = calls("fcall");
+    const unsigned long before = server.calls("fcall");
     for (int i = 0; i < 400; ++i) {
         begin_start("t" + std::to_string(i));
     }
     Result *const last = begin_start("last");
     client.run_until([last] { return last->is_answered; });
-    EXPECT_EQ(calls("fcall") - before, 1U);
+    EXPECT_EQ(server.calls("fcall") - before, 1U);
     EXPECT_EQ(client.count().count, 402U);
 }
 
@@ -68,12 +57,12 @@ TEST_F(DurableBatches, AfterManyStartsTheNextOnesWaitForEachOther)
             last = begin_start(id);
         }
         client.run_until([last] { return last->is_answered; });
-        const unsigned long before = calls("fcall");
+        const unsigned long before = server.calls("fcall");
         begin_start("i");
         lawn_durable_poll(client); // would send it
         last = begin_start("j");
         client.run_until([last] { return last->is_answered; });
-        least = std::min(least, calls("fcall") - before);
+        least = std::min(least, server.calls("fcall") - before);
     }
     EXPECT_EQ(least, 1U);
 }
@@ -104,12 +93,12 @@ TEST_F(DurableBatches, AfterManyAnswersTheNextOnesWaitForEachOther)
         client.run_until([&] { return taker.given.size() == 10; });
         answer(8);
         client.run_until([&] { return taker.answered == 10 * i - 2; });
-        const unsigned long before = calls("xack");
+        const unsigned long before = server.calls("xack");
         answer(1);
         lawn_durable_poll(client); // would send it
         answer(1);
         client.run_until([&] { return taker.answered == 10 * i; });
-        least = std::min(least, calls("xack") - before);
+        least = std::min(least, server.calls("xack") - before);
     }
     EXPECT_EQ(least, 1U);
 }

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A consumer has two connections, and their replies may come in any order.
+// A consumer has two connections. Their replies may come in any order, and the
+// server may learn late that one of them is closed.
 
 #include "consumer_fixture.h"
 

@@ -268,4 +268,12 @@ std::vector<Reply> RedisServer::pipeline(const std::vector<Words> &commands)
     return replies;
 }
 
+unsigned long RedisServer::calls(const std::string &name)
+{
+    const std::string stats = command({"INFO", "commandstats"}).string;
+    const std::string text = "cmdstat_" + name + ":calls=";
+    const size_t at = stats.find(text);
+    return at == stats.npos ? 0 : std::stoul(stats.substr(at + text.size()));
+}
+
 } // namespace lawn_test

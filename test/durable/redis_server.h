@@ -99,6 +99,8 @@ public:
     Reply command(const Words &words);
     // Sends all, and then reads all answers.
     std::vector<Reply> pipeline(const std::vector<Words> &commands);
+    // How many calls of a command it has had, such as "fcall".
+    unsigned long calls(const std::string &name);
 
 private:
     void end(int signal);
