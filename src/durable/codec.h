@@ -147,10 +147,15 @@ struct Got { // lawn_get
 
 struct Fired { // lawn_fire
     int64_t now_us = 0;
-    unsigned fired = 0;
+    std::vector<int64_t> late_us; // of each that has fired
     bool more = false;
     unsigned cron = 0;           // timers of which lawn_cron tells
     std::vector<int64_t> due_us; // ascending
+
+    size_t fired() const
+    {
+        return late_us.size();
+    }
 };
 
 struct Replayed { // lawn_replay

@@ -193,14 +193,17 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
         schedule_->on_lost(shard, call, now);
         return;
     }
-    stats_.fired += fired.fired;
+    stats_.fired += fired.fired();
+    for (const int64_t late : fired.late_us) {
+        lawn_histogram_add(&stats_.lateness_us, static_cast<uint64_t>(late));
+    }
     lawn_histogram_add(
         &stats_.round_trip_us,
         static_cast<uint64_t>(lawn_time_to_usec(now - answer.sent)));
     link_.note_time(shard, answer.sent, fired.now_us);
     FireReply reply;
     reply.now_us = fired.now_us;
-    reply.fired = fired.fired;
+    reply.fired = fired.fired();
     reply.is_more = fired.more;
     reply.is_full = fired.due_us.size() >= most_dues;
     reply.dues = std::move(fired.due_us);
@@ -218,11 +221,6 @@ int64_t PumpCore::store_time(unsigned shard, lawn_time_t time)
 lawn_time_t PumpCore::send_time(unsigned shard, int64_t store_us)
 {
     return link_.send_time(shard, store_us);
-}
-
-void PumpCore::fired_late(uint64_t late_us)
-{
-    lawn_histogram_add(&stats_.lateness_us, late_us);
 }
 
 void PumpCore::beat(bool is_staying)

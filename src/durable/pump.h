@@ -58,7 +58,6 @@ private:
     void fire(unsigned shard, uint64_t call) override;
     int64_t store_time(unsigned shard, lawn_time_t time) override;
     lawn_time_t send_time(unsigned shard, int64_t store_us) override;
-    void fired_late(uint64_t late_us) override;
     void on_fired(unsigned shard, uint64_t call, const Answer &answer);
 
     void beat(bool is_staying);

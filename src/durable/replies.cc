@@ -213,12 +213,19 @@ bool decode(const redisReply *reply, Fired *fired)
 {
     const List list(reply);
     Fired f;
+    const List late(list[1]);
     const List times(list[4]);
     if (list.size() != 5 || !read(list[0], &f.now_us, max_time) ||
-        !read(list[1], &f.fired, 500) || !read(list[2], &f.more, 1) ||
+        !late.is_list() || late.size() > 500 || !read(list[2], &f.more, 1) ||
         !read(list[3], &f.cron, UINT32_MAX) || !times.is_list() ||
         times.size() > 64) {
         return false;
+    }
+    f.late_us.resize(late.size());
+    for (size_t i = 0; i < late.size(); ++i) {
+        if (!read(late[i], &f.late_us[i], max_time)) {
+            return false;
+        }
     }
     for (size_t i = 0; i < times.size(); ++i) {
         int64_t due = 0;

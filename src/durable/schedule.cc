@@ -124,21 +124,6 @@ bool Schedule::take_call(Shard *shard, uint64_t call)
     return true;
 }
 
-void Schedule::tell_late(const Shard &shard, const FireReply &reply)
-{
-    uint64_t told = 0;
-    for (const int64_t due : shard.dues) {
-        if (due > reply.now_us || told == reply.fired) {
-            return;
-        }
-        store_.fired_late(static_cast<uint64_t>(reply.now_us - due));
-        ++told;
-    }
-    if (told == 0 && reply.fired > 0 && shard.wake_us <= reply.now_us) {
-        store_.fired_late(static_cast<uint64_t>(reply.now_us - shard.wake_us));
-    }
-}
-
 void Schedule::on_answer(unsigned shard, uint64_t call, FireReply reply,
                          lawn_time_t now)
 {
@@ -148,7 +133,6 @@ void Schedule::on_answer(unsigned shard, uint64_t call, FireReply reply,
     }
     s->lost = 0;
     s->not_before = 0;
-    tell_late(*s, reply);
     s->dues = std::move(reply.dues);
     s->known_us =
         reply.is_full ? s->dues.back() : reply.now_us + params_.prefetch_us;

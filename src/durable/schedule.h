@@ -56,8 +56,6 @@ public:
         // See Link::store_time() and Link::send_time().
         virtual int64_t store_time(unsigned shard, lawn_time_t time) = 0;
         virtual lawn_time_t send_time(unsigned shard, int64_t store_us) = 0;
-        // A timer whose due time was known has been fired so late.
-        virtual void fired_late(uint64_t late_us) = 0;
 
     protected:
         ~Store() = default;
@@ -136,7 +134,6 @@ private:
     lawn_time_t time_of_due(const Shard &shard, lawn_time_t now) const;
     lawn_time_t time_of_call(const Shard &shard, lawn_time_t now) const;
     bool take_call(Shard *shard, uint64_t call);
-    void tell_late(const Shard &shard, const FireReply &reply);
     void arm(Shard *shard, lawn_time_t now);
     void call(Shard *shard, lawn_time_t now);
 

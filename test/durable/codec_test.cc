@@ -211,14 +211,15 @@ TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
     expect_strict<Updated>(list({number(1), number(2), number(3), number(4)}));
     expect_strict<Got>(list({number(0), number(2), text("")}));
     expect_strict<Got>(list({number(1), number(2), text(body_of({}, "x"))}));
-    expect_strict<Fired>(list({number(1), number(2), number(1), number(0),
-                               list({number(3), number(4)})}));
+    expect_strict<Fired>(
+        list({number(1), list({number(2), number(0)}), number(1), number(0),
+              list({number(3), number(4)})}));
     expect_strict<Replayed>(list({number(1), number(2), number(3)}));
     expect_strict<Listed>(
         list({text("0"), list({list({text("id"), number(1), number(2),
                                      number(3), number(4)})})}));
     Fired fired;
-    const Tree descending(list({number(1), number(2), number(1), number(0),
+    const Tree descending(list({number(1), list({}), number(1), number(0),
                                 list({number(4), number(3)})}));
     EXPECT_FALSE(decode(descending.get(), &fired));
     Got got;
@@ -309,8 +310,9 @@ TEST(DurableCodec, RepliesKeepToTheirBounds)
         for (int i = 0; i < times; ++i) {
             due.push_back(number(i));
         }
+        const std::vector<Reply> late(static_cast<size_t>(count), number(7));
         return is_reply<Fired>(
-            list({number(1), number(count), number(1), number(0), list(due)}));
+            list({number(1), list(late), number(1), number(0), list(due)}));
     };
     EXPECT_TRUE(fires(500, 64));
     EXPECT_FALSE(fires(501, 64));

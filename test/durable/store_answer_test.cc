@@ -27,7 +27,7 @@ public:
                      const std::string &payload = "payload")
     {
         start(id, ago(1), payload, options);
-        EXPECT_EQ(fire().fired, 1U);
+        EXPECT_EQ(fire().fired(), 1U);
         return read().at(0);
     }
 
@@ -94,7 +94,7 @@ TEST_F(DurableAnswer, ARetryIsTheSameTimerLater)
     EXPECT_EQ(answer(first, retry_verdict(1000, 1, "busy")), Answered::taken);
     EXPECT_EQ(answer(first, done_verdict()), Answered::too_late);
     EXPECT_EQ(state("a"), pending);
-    while (fire().fired == 0) {
+    while (fire().fired() == 0) {
     }
     const Delivery second = read().at(0);
     EXPECT_EQ(second.generation, first.generation);
@@ -111,7 +111,7 @@ TEST_F(DurableAnswer, WhatIsDeferredIsNoAttempt)
     Delivery d = deliver("a", attempts(1));
     for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(answer(d, defer_verdict(0)), Answered::taken);
-        while (fire().fired == 0) {
+        while (fire().fired() == 0) {
         }
         d = read().at(0);
         EXPECT_EQ(d.attempt, 1U);
@@ -123,7 +123,7 @@ TEST_F(DurableAnswer, AfterTheLastAttemptThereIsADeadLetter)
 {
     Delivery d = deliver("a", attempts(2));
     EXPECT_EQ(answer(d, retry_verdict(0, 1, "first")), Answered::taken);
-    while (fire().fired == 0) {
+    while (fire().fired() == 0) {
     }
     d = read().at(0);
     EXPECT_EQ(answer(d, retry_verdict(0, 1, "second")), Answered::dead);
@@ -163,7 +163,7 @@ TEST_F(DurableAnswer, ADeadLetterIsReplayed)
         EXPECT_EQ(again.generation, replayed.generation);
         EXPECT_EQ(again.due_us, replayed.due_us);
     }
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     d = read().at(0);
     EXPECT_EQ(d.attempt, 1U);
     EXPECT_EQ(d.payload, "payload");
@@ -278,7 +278,7 @@ TEST_F(DurableAnswer, ARetryCountsWhatWasTaken)
     const Delivery taken = take(0).at(0);
     EXPECT_EQ(answer(taken, retry_verdict(0, taken.deliveries, "")),
               Answered::taken);
-    while (fire().fired == 0) {
+    while (fire().fired() == 0) {
     }
     const Delivery last = read().at(0);
     EXPECT_EQ(last.attempt, 3U);
@@ -336,7 +336,7 @@ TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
     const Delivery first = deliver("a", options);
     EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
     EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::too_late);
-    while (fire().fired == 0) {
+    while (fire().fired() == 0) {
     }
     const Delivery second = read().at(0);
     EXPECT_EQ(second.generation, first.generation);
@@ -392,7 +392,7 @@ TEST_F(DurableAnswer, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
     EXPECT_TRUE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
                                        {letter.entry, "a"}))
                     .replayed);
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(state("a"), delivered);
 }
 

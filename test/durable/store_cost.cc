@@ -210,7 +210,7 @@ private:
             "lawn_fire",
             {"due", "body", "meta", "out", "push", "ended0", "ended1", "cron"},
             {std::to_string(batch_), "0", "1"}));
-        expect(fired.size() == 5 && fired[1].integer == batch_, fired);
+        expect(fired.size() == 5 && fired[1].size() == batch_, fired);
     }
 
     void read_all()

@@ -55,7 +55,7 @@ TEST_F(DurableCron, GoesFromOneTimeToTheNext)
     const auto first = static_cast<long long>(
         start("a", std::to_string(base), "x", cron(base + hour)).generation);
     const Fired fired = fire();
-    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_EQ(fired.fired(), 1U);
     EXPECT_EQ(fired.cron, 1U);
     EXPECT_EQ(due("a"), base + hour);
     const std::vector<Reply> timers = cron_timers();
@@ -79,10 +79,10 @@ TEST_F(DurableCron, WaitsForItsTimeAndCanBeStopped)
 {
     const int64_t base = now() - 10 * second;
     start("a", std::to_string(base), "x", cron(base + second));
-    EXPECT_EQ(fire().fired, 1U); // both times are in the past
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U); // both times are in the past
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(due("a"), 0); // nobody has said when
-    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_EQ(fire().fired(), 0U);
     ASSERT_EQ(cron_timers().size(), 1U);
     EXPECT_EQ(cron_timers()[0][2].integer, base + second);
     const long long generation = cron_timers()[0][1].integer;
@@ -92,7 +92,7 @@ TEST_F(DurableCron, WaitsForItsTimeAndCanBeStopped)
     EXPECT_EQ(renew("a", generation, base + 2 * hour), 1);
     EXPECT_TRUE(cron_timers().empty());
     start("b", std::to_string(base), "x", cron(base + second));
-    while (fire().fired > 0) {
+    while (fire().fired() > 0) {
     }
     EXPECT_EQ(due("b"), 0);
     EXPECT_EQ(stop("b").state, stopped);
@@ -104,11 +104,11 @@ TEST_F(DurableCron, EndsWithItsLastTime)
 {
     const int64_t base = now() - 10 * second;
     start("a", std::to_string(base), "xyz", cron(now() + hour));
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(renew("a", cron_timers().at(0)[1].integer, 0), 1);
     EXPECT_EQ(server.command({"ZADD", key("due"), "XX", ago(1), "a"}).integer,
               0);
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(state("a"), delivered);
     const std::vector<Delivery> all = read();
     ASSERT_EQ(all.size(), 2U);
@@ -124,7 +124,7 @@ public:
     DurableCronRetry()
     {
         start("a", std::to_string(base), "xyz", cron(0));
-        EXPECT_EQ(fire().fired, 1U);
+        EXPECT_EQ(fire().fired(), 1U);
         first = read().at(0);
         bytes = stats()["bytes"];
     }
@@ -134,7 +134,7 @@ public:
         EXPECT_EQ(server.command({"ZADD", key("due"), "XX", "CH", ago(1), "a"})
                       .integer,
                   1);
-        EXPECT_EQ(fire().fired, 1U);
+        EXPECT_EQ(fire().fired(), 1U);
     }
 
     long long renew_first(int64_t next)
@@ -221,7 +221,7 @@ TEST_F(DurableCron, Coalesces)
     const int64_t base = now() - 10 * hour;
     start("a", std::to_string(base), "", cron(base + hour, 2));
     const Fired fired = fire();
-    EXPECT_EQ(fired.fired, 1U);
+    EXPECT_EQ(fired.fired(), 1U);
     EXPECT_FALSE(fired.more);
     const std::vector<Reply> timers = cron_timers();
     ASSERT_EQ(timers.size(), 1U);

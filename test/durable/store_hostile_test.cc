@@ -4,7 +4,11 @@
 
 #include "store_fixture.h"
 
+#include <string.h>
 #include <unistd.h>
+
+#include <cmath>
+#include <limits>
 
 namespace
 {
@@ -210,7 +214,7 @@ TEST_F(DurableHostile, AStreamOfAnotherTypeLosesNothing)
             "WRONGTYPE {test:0}:out is a string, not a stream");
     EXPECT_EQ(state("a"), pending);
     server.command({"DEL", key("out")});
-    EXPECT_EQ(fire().fired, 2U);
+    EXPECT_EQ(fire().fired(), 2U);
 }
 
 TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
@@ -225,6 +229,24 @@ TEST_F(DurableHostile, EntriesThatAreNotOursAreBuried)
     EXPECT_EQ(server.command({"XPENDING", key("out"), group})[0].integer, 0);
 }
 
+TEST_F(DurableHostile, ADueTimeThatIsNoneIsNotLate)
+{
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const double due :
+         {std::nan(""), infinity, -infinity, 1e300, -1e300}) {
+        char bytes[sizeof(due)];
+        memcpy(bytes, &due, sizeof(due));
+        const std::string body = std::string(8, '\0') +
+                                 std::string(bytes, sizeof(bytes)) + "\1" +
+                                 std::string(2, '\0') + "x";
+        server.command({"HSET", key("body"), "a", body});
+        server.command({"ZADD", key("due"), "1", "a"});
+        const Fired fired = fire();
+        ASSERT_EQ(fired.fired(), 1U) << due;
+        EXPECT_EQ(fired.late_us[0], due < 0 ? fired.now_us : 0) << due;
+    }
+}
+
 // Such as one that only the consumers find to be no timer.
 TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
 {
@@ -234,7 +256,7 @@ TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
     const std::string body(18, '\xff'); // its generation is no number
     server.command({"HSET", key("body"), "a", body + '\0' + "x"});
     server.command({"ZADD", key("due"), "1", "a"});
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(stats()["delivered"], 1);
     const auto bury = [&](const char *name) {
         const Reply read =
@@ -324,7 +346,7 @@ TEST_F(DurableHostile, WithoutGenerationsAPeriodicTimerStays)
     refused("lawn_fire", fire_keys, {"1", "0", "1"}, "ERR");
     EXPECT_EQ(state("a"), pending);
     server.command({"HSET", key("meta"), "gen", "7"});
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(state("a"), pending);
 }
 
@@ -357,7 +379,7 @@ TEST_F(DurableHostile, AFullServerStillFires)
     start("b", "+1000000000");
     server.command({"CONFIG", "SET", "maxmemory", "1"});
     refused("lawn_start", ops, start_args("c", "+1"), "OOM");
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(answer(read().at(0), done_verdict()), Answered::taken);
     EXPECT_EQ(stop("b").state, stopped);
     server.command({"CONFIG", "SET", "maxmemory", "0"});
@@ -372,12 +394,12 @@ TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
     const int64_t before = now();
     start("a", ago(1));
     start("b", "+60000000");
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     step("-3600");
     ASSERT_LT(now(), before - 1000000000);
-    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_EQ(fire().fired(), 0U);
     start("c", "+0");
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     const std::vector<Delivery> all = read();
     ASSERT_EQ(all.size(), 2U);
     EXPECT_GT(all[1].generation, all[0].generation);
@@ -388,9 +410,9 @@ TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
         EXPECT_EQ(answer(d, done_verdict()), Answered::taken);
     }
     step("3600");
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(read().at(0).id, "b");
-    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_EQ(fire().fired(), 0U);
 }
 
 } // namespace

@@ -155,7 +155,7 @@ TEST_F(DurableStore, ARepeatedStartIsKnownByItsToken)
     EXPECT_EQ(again.generation, first.generation);
     EXPECT_EQ(again.due_us, first.due_us);
     EXPECT_EQ(again.state, pending);
-    while (fire().fired == 0) {
+    while (fire().fired() == 0) {
     }
     EXPECT_EQ(start("a", "+0", "z", options).state, delivered);
     join();
@@ -165,7 +165,7 @@ TEST_F(DurableStore, ARepeatedStartIsKnownByItsToken)
     EXPECT_EQ(late.state, success);
     EXPECT_EQ(late.generation, first.generation);
     EXPECT_EQ(late.due_us, first.due_us);
-    EXPECT_EQ(fire().fired, 0U);
+    EXPECT_EQ(fire().fired(), 0U);
     options.token = 8;
     EXPECT_FALSE(start("a", "+100", "z", options).repeated);
 }
@@ -203,7 +203,7 @@ TEST_F(DurableStore, AStopOfAnotherGenerationIsNone)
 TEST_F(DurableStore, AStopCanBeTooLate)
 {
     start("a", "+0");
-    EXPECT_EQ(fire().fired, 1U);
+    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(stop("a").state, delivered);
     join();
     const Delivery delivery = read().at(0);
@@ -275,7 +275,7 @@ TEST_F(DurableStore, ARepeatedUpdateIsAnsweredLikeTheFirst)
         EXPECT_EQ(again.generation, first.generation);
         EXPECT_EQ(again.due_us, first.due_us);
         if (i == 1) {
-            EXPECT_EQ(fire().fired, 1U); // it stays so
+            EXPECT_EQ(fire().fired(), 1U); // it stays so
         }
     }
     EXPECT_FALSE(update("+1", "two").updated);

@@ -70,6 +70,13 @@ local function drop_corrupt(f, id, body)
     f.bytes = f.bytes - math.max(bytes_of(body), 0)
 end
 
+-- How late the timer fires. The store belongs to all who can reach it, so its
+-- due time may be anything.
+local function add_fired(f, body)
+    f.late[#f.late + 1] = math.min(f.now,
+        math.max(0, f.now - unpack_struct('<d', body, 9)))
+end
+
 -- Fires a timer with options: an error, or nil.
 local function fire_one(f, id, body)
     local o = parse(body, HEAD + 1)
@@ -97,7 +104,7 @@ local function fire_one(f, id, body)
         if added.err then
             return added
         end
-        f.fired = f.fired + 1
+        add_fired(f, body)
     else
         f.missed = f.missed + 1
     end
@@ -124,7 +131,7 @@ local function fire_all(f, ids, bodies)
             if added.err then
                 failure = added
             else
-                f.fired = f.fired + 1
+                add_fired(f, body)
             end
         elseif flags then
             failure = fire_one(f, ids[i], body)
@@ -138,7 +145,7 @@ local function fire_all(f, ids, bodies)
     return #ids
 end
 
--- The reply: [now, fired, more, cron timers, [due times]].
+-- The reply: [now, [lateness], more, cron timers, [due times]].
 local function upcoming(f, horizon, most)
     local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
     local times = {}
@@ -156,7 +163,7 @@ local function upcoming(f, horizon, most)
     -- Each pump is told so, at one time or another, and calls then or before.
     f.s.wake = times[1] or MOST
     f.s.cron = f.s.cron or call('SCARD', f.cron)
-    return {f.now, f.fired, more, f.s.cron, times}
+    return {f.now, f.late, more, f.s.cron, times}
 end
 
 -- Takes what has fired out of the ZSET, and does what else it comes to.
@@ -193,8 +200,8 @@ register('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
         due = keys[1], body = keys[2], out = keys[4], push = keys[5],
         cron = keys[8], now = now, stamp = pack('<d', now),
         s = shard_of(keys[3], now),
-        fired = 0, missed = 0, corrupt = 0, bytes = 0,
-        periodic = {}, gone = {}, ends = {},
+        missed = 0, corrupt = 0, bytes = 0,
+        late = {}, periodic = {}, gone = {}, ends = {},
     }
     local ids = call('ZRANGE', f.due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
     if #ids > 0 then

@@ -70,9 +70,10 @@
 --     -> [state, now, body or end or ""]
 -- lawn_fire, due body meta out push ended0 ended1 cron: limit (1..500),
 --     horizon_us, count (1..64)
---     -> [now, fired, more 0|1, cron timers to renew, [due times]]: the first
---     time, if there is one, and those after it until now + horizon; ascending,
---     distinct, of the first `count` timers
+--     -> [now, [lateness], more 0|1, cron timers to renew, [due times]]: how
+--     late each that has fired is; the first time that is due, if there is one,
+--     and those after it until now + horizon; ascending, distinct, of the first
+--     `count` timers
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
