@@ -9,8 +9,13 @@
 #include "durable/cluster.h"
 #include "server.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <map>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -67,6 +72,44 @@ protected:
         }
     }
 
+    // The epochs of all nodes as this one knows them.
+    std::set<std::string> epochs_at(unsigned node)
+    {
+        std::istringstream lines(
+            servers[node]->command({"CLUSTER", "NODES"}).string);
+        std::set<std::string> epochs;
+        std::string line;
+        while (std::getline(lines, line)) {
+            std::istringstream words(line);
+            std::string id;
+            std::string epoch;
+            words >> id;
+            for (unsigned i = 0; i < 6; ++i) {
+                words >> epoch;
+            }
+            epochs.insert(id + " " + epoch);
+        }
+        return epochs;
+    }
+
+    // A node that gets a slot takes the next epoch after those it has heard of,
+    // and asks nobody. If another node has just taken that one, one of the two
+    // takes a later epoch still, and with it the slots that it believes it has.
+    // So a slot may not move until all have heard of the move before.
+    void wait_until_agreed()
+    {
+        const auto end =
+            std::chrono::steady_clock::now() + std::chrono::minutes(2);
+        for (unsigned i = 1; i < nodes;) {
+            if (epochs_at(i) == epochs_at(0)) {
+                ++i;
+            } else {
+                usleep(1000);
+            }
+            ASSERT_LT(std::chrono::steady_clock::now(), end);
+        }
+    }
+
     std::string url() const
     {
         return "redis://127.0.0.1:" + std::to_string(ports[0]);
@@ -119,6 +162,7 @@ protected:
             servers[i]->command(
                 {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", ids[to]});
         }
+        wait_until_agreed();
     }
 
     std::vector<int> ports;
