@@ -4,6 +4,7 @@
 
 #include "store_fixture.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include <set>
@@ -225,6 +226,26 @@ TEST_F(DurableFire, ATimerThatIsTooLateFails)
     EXPECT_EQ(stats()["missed"], 1);
     EXPECT_EQ(stats()["bytes"], 5); // the options of the other
     EXPECT_EQ(stats()["delivered"], 1);
+}
+
+// Somebody has had it, and wants it again.
+TEST_F(DurableFire, ARetryIsNotSkipped)
+{
+    Options options;
+    options.misfire = 1;
+    options.misfire_ms = 3600000;
+    start("a", ago(1), "", options);
+    fire();
+    EXPECT_EQ(answer(read().at(0), retry_verdict(0, 1, "")), Answered::taken);
+    std::string body = server.command({"HGET", key("body"), "a"}).string;
+    const auto due = static_cast<double>(now() - 2 * hour);
+    memcpy(&body[8], &due, sizeof(due)); // the identity's second number
+    server.command({"HSET", key("body"), "a", body});
+    const Fired fired = fire();
+    ASSERT_EQ(fired.fired(), 1U);
+    EXPECT_GE(fired.late_us[0], 2 * hour);
+    EXPECT_EQ(read().at(0).attempt, 2U);
+    EXPECT_EQ(stats()["missed"], 0);
 }
 
 TEST_F(DurableFire, AStopBeforeItFiresWins)
