@@ -71,12 +71,13 @@ std::string cli_program()
 }
 
 // Below the ports that Linux gives to connections, which might take one before
-// the server does. Runs at the same time begin at different ports.
+// the server does. Runs at the same time begin at ports so far apart that none
+// comes to those of another, which may be free while a server is killed.
 int free_port()
 {
     constexpr int first = 12000;
     constexpr int count = 10000;
-    static int next = getpid() * 16 % count;
+    static int next = getpid() * 64 % count;
     for (int i = 0; i < count; ++i) {
         const int port = first + next;
         next = (next + 1) % count;
