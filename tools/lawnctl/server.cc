@@ -71,8 +71,8 @@ std::string cli_program()
 }
 
 // Below the ports that Linux gives to connections, which might take one before
-// the server does. Runs at the same time begin at ports so far apart that none
-// comes to those of another, which may be free while a server is killed.
+// the server does. Runs at the same time begin at different ports, with some
+// room: a port of another run may be free for as long as its server is killed.
 int free_port()
 {
     constexpr int first = 12000;

@@ -70,11 +70,14 @@ local function drop_corrupt(f, id, body)
     f.bytes = f.bytes - math.max(bytes_of(body), 0)
 end
 
--- How late the timer fires. The store belongs to all who can reach it, so its
--- due time may be anything.
-local function add_fired(f, body)
-    f.late[#f.late + 1] = math.min(f.now,
-        math.max(0, f.now - unpack_struct('<d', body, 9)))
+local function lateness(f, body)
+    return f.now - unpack_struct('<d', body, 9)
+end
+
+-- The store belongs to all who can reach it, so the timer's due time, and how
+-- late it is, may be anything.
+local function add_fired(f, late)
+    f.late[#f.late + 1] = math.min(f.now, math.max(0, late))
 end
 
 -- Fires a timer with options: an error, or nil.
@@ -96,7 +99,7 @@ local function fire_one(f, id, body)
         end
     end
     local policy, slack = policy_of(o)
-    local late = f.now - unpack_struct('<d', body, 9)
+    local late = lateness(f, body)
     local is_missed = policy == SKIP and late > slack and attempt_of(body) == 1
     if not is_missed then
         local added = try('XADD', o.target and f.push or f.out, '*', 'i', id,
@@ -104,7 +107,7 @@ local function fire_one(f, id, body)
         if added.err then
             return added
         end
-        add_fired(f, body)
+        add_fired(f, late)
     else
         f.missed = f.missed + 1
     end
@@ -131,7 +134,7 @@ local function fire_all(f, ids, bodies)
             if added.err then
                 failure = added
             else
-                add_fired(f, body)
+                add_fired(f, lateness(f, body))
             end
         elseif flags then
             failure = fire_one(f, ids[i], body)
