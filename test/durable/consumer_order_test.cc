@@ -199,13 +199,23 @@ private:
     bool has_answered_ = false;
 };
 
+size_t count_of(const std::string &text, const std::string &word)
+{
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) {
+        ++count;
+    }
+    return count;
+}
+
 // While the client stops, the server learns that a connection is closed after
 // it has sent something more to it. Until then the client gets no answer to
-// XPENDING.
+// XPENDING. `empty` counts the answers that show nothing.
 class LateClose
 {
 public:
-    explicit LateClose(const std::atomic<bool> &stops) : stops_(stops)
+    LateClose(const std::atomic<bool> &stops, std::atomic<size_t> *empty)
+        : stops_(stops), empty_(empty)
     {
     }
 
@@ -213,6 +223,9 @@ public:
     {
         has_asked_ |= contains(Between::requests(peer), "XPENDING") && stops_;
         const ssize_t got = Between::keep_replies(peer);
+        if (peer->is_first && has_asked_ && !has_come_) {
+            *empty_ = count_of(peer->replies, "*0\r\n");
+        }
         if (peer->is_closed && !peer->is_first) {
             has_come_ |= got > 0;
             return got < 0; // nothing yet
@@ -225,6 +238,7 @@ public:
 
 private:
     const std::atomic<bool> &stops_;
+    std::atomic<size_t> *const empty_;
     bool has_asked_ = false;
     bool has_come_ = false;
 };
@@ -277,7 +291,8 @@ TEST_F(DurableOrder, WhatAConsumerTakesOverComesOnce)
 TEST_F(DurableConsumer, WhatFiresWhileItClosesWaitsForNoLease)
 {
     std::atomic<bool> stops{false};
-    const Between order(*server, LateClose(stops));
+    std::atomic<size_t> empty{0};
+    const Between order(*server, LateClose(stops, &empty));
     clients.push_back(std::make_unique<Client>(order.url()));
     Taker closing(clients.back().get());
     closing.open();
@@ -285,6 +300,7 @@ TEST_F(DurableConsumer, WhatFiresWhileItClosesWaitsForNoLease)
     run_until([&] { return closing.answered == 1; });
     stops = true;
     lawn_durable_consumer_stop(closing.consumer);
+    run_until([&] { return empty == 4; }); // of each shard
     start("late", 0);
     run_until([&] { return unacknowledged("lawn") == 1 && is_given_back(); });
     EXPECT_EQ(pending(3), 0); // times that it was delivered
