@@ -177,7 +177,8 @@ LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
  * behind others. An advance then finishes what was due at the begin of a round
  * before it takes what has become due since. So with n timers
  * running or paused and q queues (lawn/queue.h), a due timer fires within
- * 8 (n / budget + q) + 8 more advances. */
+ * 8 (n / budget + q) + 8 more advances. (If a callback starts its timer in
+ * another queue meanwhile, that counts as one more timer.) */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
                                   unsigned budget);
 

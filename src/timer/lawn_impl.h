@@ -51,8 +51,10 @@ struct Alarm {
 
 struct Queue : lawn_queue_t {
     Alarm alarm;
-    lawn_time_t turn; // this turn fires the timers due before this time
-    Queue *next;      // in the lawn's list
+    // Behind the last timer that the queue's turn may touch. In the list only
+    // during a turn. For all who walk the list, it is a paused timer.
+    lawn_timer_t mark;
+    Queue *next; // in the lawn's list
     Queue *prev;
     bool is_owned; // the lawn frees it in lawn_destroy()
 };

@@ -11,14 +11,15 @@ namespace lawn
 namespace
 {
 
-// Returns true if the budget has interrupted the queue's turn. The alarm is
-// then the first in `due`: otherwise each of the queue's timers would wait for
-// a turn of its own. A turn ends, because a timer that is started during the
-// turn is due no earlier than the turn began.
-bool goes_on(const Queue *queue)
+// Returns true if the queue's first timer is due or paused. A mark that has
+// come to the head is taken out.
+bool has_work(const Lawn *lawn, Queue *queue)
 {
-    return !list_is_empty(&queue->timers) &&
-           timer_of(queue->timers.next)->deadline < queue->turn;
+    if (queue->timers.next == &queue->mark.link) {
+        detach(&queue->mark);
+    }
+    const lawn_timer_t *const head = first_old(lawn, &queue->timers);
+    return head && (head->deadline <= lawn->time || is_paused(head));
 }
 
 } // namespace
@@ -39,21 +40,24 @@ void set_alarm(Queue *queue)
 
 // Fires the queue's due timers. Meanwhile the alarm is the first in `due`. If a
 // callback closes the queue or drains the lawn, it is not.
-void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
+//
+// If the budget ends before the turn of the queue, the alarm stays first:
+// otherwise each of the queue's timers would wait for a turn of its own. A turn
+// is for the timers before the mark, which were in the queue when it began. So
+// it ends, whatever callbacks and the program start, stop and pause meanwhile.
+void on_alarm(lawn_timer_t *alarm, lawn_time_t)
 {
     Queue *const queue = queue_of(alarm);
     Lawn *const lawn = impl_of(queue->lawn);
     ++lawn->running; // which it does not count for
     const size_t left = lawn->left;
-    if (!goes_on(queue)) {
-        queue->turn = now;
+    if (!is_linked(&queue->mark)) {
+        list_append(&queue->timers, &queue->mark.link);
     }
     alarm->check = open_limit; // before every round
     list_append(lawn->due.next, &alarm->link);
     bool has_budget = true;
-    const lawn_timer_t *head = nullptr;
-    while (has_budget && (head = first_old(lawn, &queue->timers)) &&
-           (head->deadline <= now || is_paused(head))) {
+    while (has_budget && has_work(lawn, queue)) {
         has_budget = touch(lawn, list_take_first(&queue->timers));
         if (lawn->due.next != &alarm->link) {
             ++lawn->left;
@@ -64,7 +68,8 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t now)
     // of the queue was touched.
     lawn->moved += lawn->left == left;
     lawn->left += lawn->left != left;
-    if (has_budget || !goes_on(queue)) {
+    if (!has_work(lawn, queue) || !is_linked(&queue->mark)) {
+        detach(&queue->mark);
         detach(alarm);
         set_alarm(queue);
     }
@@ -79,6 +84,8 @@ void queue_open(Queue *queue, lawn_t *handle, lawn_time_t ttl)
     queue->timers = {&queue->timers, &queue->timers};
     queue->alarm.queue = queue;
     lawn_timer_init(&queue->alarm.timer, on_alarm);
+    queue->mark.deadline = LAWN_TIME_INFINITY; // paused
+    queue->mark.check = open_limit;
     queue->next = lawn->queues;
     if (lawn->queues) {
         lawn->queues->prev = queue;
@@ -89,6 +96,7 @@ void queue_open(Queue *queue, lawn_t *handle, lawn_time_t ttl)
 void queue_close(Queue *queue)
 {
     Lawn *const lawn = impl_of(queue->lawn);
+    detach(&queue->mark);
     while (!list_is_empty(&queue->timers)) {
         lawn_timer_t *const timer = timer_of(queue->timers.next);
         // Static analyzers do not see that the last one has left the list.

@@ -295,12 +295,13 @@ void World::settle(unsigned max_touches)
                "settled, but something is due");
         return;
     }
-    unsigned linked = 0; // an alarm counts, too
+    unsigned linked = 0; // alarms and marks count, too
     for (unsigned i = 0; i < state_->timers; ++i) {
         linked += lawn::is_linked(&entries_[i].timer);
     }
     for (const QueueEntry &queue : state_->queues) {
         linked += lawn::is_linked(&queue.memory.alarm.timer);
+        linked += lawn::is_linked(&queue.memory.mark);
     }
     expect((max_touches != 0 && max_touches < linked) || first <= state_->seen,
            "not settled without a reason");

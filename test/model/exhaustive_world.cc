@@ -307,7 +307,7 @@ unsigned World::length_of(unsigned q) const
     unsigned length = 0;
     for (const lawn_link_t *i = head->next; queue.is_open && i != head;
          i = i->next) {
-        ++length;
+        length += i != &queue.memory.mark.link;
     }
     return length;
 }

@@ -60,7 +60,7 @@ class State(LawnState):
     def of(self, timer, **more):
         return timer_names(**{
             "timer->deadline": self.deadline(timer),
-            "timer->check": self.check(timer), "now": self.time,
+            "timer->check": self.check(timer), "lawn->time": self.time,
             "lawn->now": self.now, "queue->ttl": "ttl",
             "lawn->due_check": self.due_check,
             "lawn->limit": f"(ite {self.busy} (_ bv0 64) {open_limit})",
@@ -195,7 +195,7 @@ def consequences(source, S):
         "head->deadline": S.deadline("h"), "first->check": S.check("h")}),
         "is_paused(head)": bool_term(S.paused("h"))}
     is_due = source.term(source.quote(
-        file, "on_alarm", "timers)) && (@)) {"), names).to("bool").text
+        file, "has_work", "return head && (@);"), names).to("bool").text
     is_new = source.term(source.quote(
         "src/timer/lawn_impl.h", "first_old", "|| @ ? nullptr"),
         names).to("bool").text

@@ -65,7 +65,8 @@ inline sort_two(t, u)
         swap_in(check, t, u);
         swap_in(owed, t, u);
         swap_in(is_new, t, u);
-        swap_in(order, t, u)
+        swap_in(order, t, u);
+        swap_in(in_turn, t, u)
     :: else
     fi
 }
@@ -204,7 +205,6 @@ inline start_anew()
             seen = seen - CIRCLE;
             until = until - CIRCLE;
             count_down(wake);
-            count_down(queue_turn);
             for (i : 1 .. NODES) {
                 count_down(deadline[i]);
                 count_down(check[i])
@@ -212,8 +212,6 @@ inline start_anew()
             i = 0
         :: else
         fi;
-        count_list(in_queue);
-        queue_turn = (n == 0 -> 0 : queue_turn);
         for (i : 1 .. NODES) {
             deadline[i] = (list[i] == due && wake == 0 && deadline[i] <= now
                            -> 0 : deadline[i])

@@ -170,6 +170,7 @@ inline destroy_queue()
         :: else
         fi;
         rest(ALARM);
+        is_marked = false;
         queue_ttl = NO_QUEUE;
 #ifndef FAULT_A_QUEUE_IS_DESTROYED_UNNOTICED
         is_firing = false
@@ -307,7 +308,17 @@ inline check_lawn()
     }
 }
 
-#define goes_on(head) (head != 0 && deadline[head] < queue_turn)
+#define has_work(head)                                                         \
+    (head != 0 && check[head] != this_pass &&                                  \
+     (deadline[head] <= pass_now || deadline[head] == NEVER))
+
+inline move_mark(to_tail)
+{
+    is_marked = to_tail;
+    for (i : 1 .. NODES) {
+        in_turn[i] = to_tail && list[i] == in_queue
+    }
+}
 
 /* Before what a round may leave in `due`. */
 inline put_first(t)
@@ -352,12 +363,14 @@ inline touch(t)
             if
             :: t == ALARM -> /* on_alarm() */
                 is_firing = true;
-                find(j, in_queue, 0);
+                if
 #ifndef FAULT_THE_TURN_OF_A_QUEUE_HAS_NO_END
-                queue_turn = (goes_on(j) -> queue_turn : pass_now);
+                :: !is_marked -> move_mark(1)
+                :: else
 #else
-                queue_turn = pass_now;
+                :: true -> move_mark(1)
 #endif
+                fi;
                 has_touched = false;
                 spent = spent - (budget != 0);
                 put_first(t);
@@ -384,9 +397,9 @@ inline touch(t)
 inline choose_from_queue()
 {
     find(j, in_queue, 0);
+    is_marked = is_marked && j != 0 && in_turn[j];
     if
-    :: has_left && j != 0 && check[j] != this_pass &&
-            (deadline[j] <= pass_now || deadline[j] == NEVER) ->
+    :: has_left && has_work(j) ->
         choices = 1 << j;
         has_touched = true
     :: else ->
@@ -394,8 +407,9 @@ inline choose_from_queue()
         spent = spent + (budget != 0 && !has_touched);
         has_touched = false;
         if
-        :: !has_left && goes_on(j)
+        :: has_work(j) && is_marked
         :: else ->
+            move_mark(0);
             unlink(ALARM);
             set_alarm()
         fi

@@ -40,6 +40,7 @@ byte check[NODES + 1];
 bit owed[NODES + 1];   /* a callback; for the assertions, as are these */
 bit is_new[NODES + 1]; /* started in this advance */
 byte order[NODES + 1]; /* of starts in the queue, from 1 */
+bit in_turn[NODES + 1]; /* before the mark of the queue */
 
 /* The lawn. */
 byte now, seen, until;
@@ -49,8 +50,8 @@ short filled;  /* a bit per slot */
 byte occupied; /* a bit per class */
 bit busy, is_settled;
 byte queue_ttl = NO_QUEUE;
-bit is_firing;   /* the queue's timers are fired now */
-byte queue_turn; /* what was due before this fires in one go */
+bit is_firing; /* the queue's timers are fired now */
+bit is_marked; /* the mark is in the queue */
 
 /* The advance. */
 byte pass_now, budget, spent;
@@ -98,7 +99,8 @@ inline unlink(t)
         rank[i] = rank[i] - (list[i] == list[t] && rank[i] > rank[t])
     }
     list[t] = idle;
-    rank[t] = 0
+    rank[t] = 0;
+    in_turn[t] = 0
 }
 
 /* 0: none. */

@@ -11,8 +11,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <random>
+#include <vector>
 
 namespace
 {
@@ -243,6 +245,148 @@ TEST_P(Fairness, AgainstThoseThatLeaveALittle)
         }
     }
 }
+
+struct Counter {
+    lawn_timer_t timer; // first
+    unsigned fired;
+    lawn_t *lawn;
+};
+
+void count(lawn_timer_t *timer, lawn_time_t now)
+{
+    (void)now;
+    ++reinterpret_cast<Counter *>(timer)->fired;
+}
+
+// A queue and a timer that waits. The program uses the queue between advances.
+class FairnessOfQueue : public testing::TestWithParam<unsigned>
+{
+protected:
+    FairnessOfQueue()
+    {
+        EXPECT_EQ(lawn_create(nullptr, &lawn_), LAWN_OK);
+        EXPECT_EQ(lawn_queue_create(lawn_, 0, &queue_), LAWN_OK);
+        lawn_timer_init(&victim_.timer, count);
+    }
+
+    ~FairnessOfQueue() override
+    {
+        EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
+        lawn_destroy(lawn_);
+    }
+
+    Counter *start_in_queue()
+    {
+        counters_.emplace_back();
+        lawn_timer_init(&counters_.back().timer, count);
+        lawn_queue_start(queue_, &counters_.back().timer, now_);
+        return &counters_.back();
+    }
+
+    // How many advances it takes until the victim fires, if `between` is called
+    // after each, and the clock goes on by `step`; ten times the bound at most.
+    template <class Between> unsigned wait(lawn_time_t step, Between between)
+    {
+        const unsigned budget = GetParam();
+        for (unsigned i = 0; i < 3 * budget; ++i) {
+            start_in_queue();
+        }
+        lawn_timer_start(lawn_, &victim_.timer, now_, 0);
+        unsigned advances = 0;
+        while (victim_.fired == 0 && advances < 10 * bound) {
+            now_ += step;
+            lawn_advance(lawn_, now_, budget);
+            between();
+            ++advances;
+        }
+        return advances;
+    }
+
+    // Of some seven times the budget, which is more than run here at once.
+    static constexpr unsigned bound = 8 * (7 + 1) + 8;
+
+    lawn_t *lawn_ = nullptr;
+    lawn_queue_t *queue_ = nullptr;
+    lawn_time_t now_ = 100;
+    std::deque<Counter> counters_;
+    Counter victim_ = {};
+};
+
+// The turn of the queue, which each budget interrupts, must end, though its
+// head has lost its deadline.
+TEST_P(FairnessOfQueue, WhoseHeadIsPausedAgainAndAgain)
+{
+    size_t head = 0;
+    const unsigned advances = wait(1, [&] {
+        while (!lawn_timer_is_active(&counters_[head].timer)) {
+            ++head;
+        }
+        lawn_timer_pause(lawn_, &counters_[head].timer);
+        for (unsigned i = 0; i < GetParam(); ++i) {
+            start_in_queue();
+        }
+    });
+    EXPECT_LE(advances, bound);
+}
+
+// As many as the budget are started and paused between two advances.
+TEST_P(FairnessOfQueue, OfWhichAllArePaused)
+{
+    const unsigned advances = wait(1, [&] {
+        for (unsigned i = 0; i < GetParam(); ++i) {
+            lawn_timer_pause(lawn_, &start_in_queue()->timer);
+        }
+    });
+    EXPECT_LE(advances, bound);
+}
+
+// The clock may stand still.
+TEST_P(FairnessOfQueue, WhileTheClockStandsStill)
+{
+    const unsigned advances = wait(0, [&] {
+        for (unsigned i = 0; i < GetParam(); ++i) {
+            start_in_queue();
+        }
+    });
+    EXPECT_LE(advances, bound);
+}
+
+// A budget that ends at a paused timer does not end the turn of the queue. If
+// it did, all others would come before each few timers of the queue.
+TEST_P(FairnessOfQueue, HalfOfWhichIsPaused)
+{
+    const unsigned budget = GetParam();
+    const unsigned count_of_each = 150 * budget;
+    std::mt19937_64 random{1};
+    std::vector<Counter *> queued;
+    for (unsigned i = 0; i < count_of_each; ++i) {
+        queued.push_back(start_in_queue());
+    }
+    for (unsigned i = 0; i < count_of_each; ++i) {
+        if (random() % 2 == 0) {
+            lawn_timer_pause(lawn_, &queued[i]->timer);
+        }
+    }
+    const auto restart = [](lawn_timer_t *timer, lawn_time_t now) {
+        Counter *const counter = reinterpret_cast<Counter *>(timer);
+        lawn_timer_start(counter->lawn, timer, now, 0);
+    };
+    for (unsigned i = 0; i < count_of_each; ++i) {
+        counters_.emplace_back();
+        counters_.back().lawn = lawn_;
+        lawn_timer_init(&counters_.back().timer, restart);
+        lawn_timer_start(lawn_, &counters_.back().timer, now_, 0);
+    }
+    unsigned advances = 0;
+    while (lawn_queue_count(queue_) > 0 && advances < 100000) {
+        lawn_advance(lawn_, ++now_, budget);
+        ++advances;
+    }
+    EXPECT_LE(advances, 8 * (2 * count_of_each / budget + 1) + 8);
+}
+
+INSTANTIATE_TEST_SUITE_P(WithBudget, FairnessOfQueue,
+                         testing::Values(1U, 2U, 7U, 64U));
 
 INSTANTIATE_TEST_SUITE_P(WithBudget, Fairness,
                          testing::Values(1U, 2U, 7U, 64U));
