@@ -65,16 +65,24 @@ void free_removed(lawn_engine_t *engine)
     }
 }
 
+// The sum, or UINT_MAX if it is larger.
+unsigned add_work(unsigned work, uint64_t more)
+{
+    return LAWN_LIKELY(more <= UINT_MAX - work)
+               ? work + static_cast<unsigned>(more)
+               : UINT_MAX;
+}
+
 // Polls the sources up to `last`, the end of the list when the pass began.
 // `last` stays in the list until the pass ends. Sources that were added since
 // come after it.
-uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
+unsigned poll_sources(const lawn_engine_t *engine, const lawn_source_t *last,
+                      unsigned work)
 {
-    uint64_t work = 0;
     const lawn_source_t *source = engine->first;
     for (;;) {
         if (LAWN_LIKELY(source->poll != nullptr)) {
-            work += source->poll(source->arg);
+            work = add_work(work, source->poll(source->arg));
         }
         if (source == last) {
             return work;
@@ -83,11 +91,23 @@ uint64_t poll_sources(const lawn_engine_t *engine, const lawn_source_t *last)
     }
 }
 
-uint64_t run_passengers(const lawn_engine_t *engine, lawn_time_t now)
+// Begins a pass at `notable_at` or later. After a stall, the sources are polled
+// twice before a timer may expire: here, and in the pass itself. Returns the
+// work done.
+LAWN_COLD_PATH unsigned begin_late_pass(lawn_engine_t *engine,
+                                        const lawn_source_t *last,
+                                        lawn_time_t now)
 {
-    uint64_t work = 0;
+    return note_gap(engine, now) && last ? poll_sources(engine, last, 0) : 0;
+}
+
+unsigned run_passengers(const lawn_engine_t *engine, lawn_time_t now,
+                        unsigned work)
+{
     for (const Passenger *i = engine->passengers; i; i = i->behind) {
-        work += i->pass ? i->pass(i->arg, now, engine->budget) : 0;
+        if (i->pass) {
+            work = add_work(work, i->pass(i->arg, now, engine->budget));
+        }
     }
     return work;
 }
@@ -105,9 +125,9 @@ bool runs_others(const lawn_engine_t *engine)
 }
 
 // Does work that few passes have: passengers and removed sources.
-uint64_t do_rest(lawn_engine_t *engine, lawn_time_t now)
+unsigned do_rest(lawn_engine_t *engine, lawn_time_t now, unsigned work)
 {
-    const uint64_t work = run_passengers(engine, now);
+    work = run_passengers(engine, now, work);
     if (engine->has_removed) {
         free_removed(engine);
     }
@@ -262,21 +282,18 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
         return 0;
     }
     const lawn_time_t now = read_clock(engine);
-    const bool is_late =
-        LAWN_UNLIKELY(now >= engine->notable_at) && note_gap(engine, now);
+    unsigned work = 0;
     engine->in_pass = true;
     __atomic_store_n(&engine->now, now, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->stats.passes, engine->stats.passes + 1,
                      __ATOMIC_RELAXED);
-    expect_pass(engine, now);
-
-    uint64_t work = 0;
     const lawn_source_t *const last = engine->last;
+    if (LAWN_UNLIKELY(now >= engine->notable_at)) {
+        work = begin_late_pass(engine, last, now);
+    }
+    expect_pass(engine, now);
     if (last) {
-        work = poll_sources(engine, last);
-        if (LAWN_UNLIKELY(is_late)) {
-            work += poll_sources(engine, last);
-        }
+        work = poll_sources(engine, last, work);
     }
     // Expire timers as of `now`, even if a source has read the clock since.
     // Nothing was polled at that later time, and the process may have been
@@ -284,14 +301,13 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
     const Work done = advance_as_of(engine->lawn, now, engine->budget);
     if (done.touched != 0) {
         note_work(engine, done, now);
-        work += done.touched;
+        work = add_work(work, done.touched);
     }
     if (LAWN_UNLIKELY(engine->has_rest)) {
-        work += do_rest(engine, now);
+        work = do_rest(engine, now, work);
     }
     engine->in_pass = false;
-    return LAWN_LIKELY(work <= UINT_MAX) ? static_cast<unsigned>(work)
-                                         : UINT_MAX;
+    return work;
 }
 
 lawn_time_t lawn_engine_now(const lawn_engine_t *engine)
