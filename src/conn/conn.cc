@@ -79,13 +79,14 @@ lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
 // peer timeout is not over yet.
 void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
 {
-    lawn_time_t ttl = conn->rto;
+    // Both count from `now`, also if the lawn has seen a later time.
+    lawn_time_t deadline = add_saturating(now, conn->rto);
     if (conn->params.peer_timeout != 0) {
         const lawn_time_t end =
             add_saturating(conn->unacked_since, conn->params.peer_timeout);
-        ttl = earlier_of(ttl, end - now);
+        deadline = earlier_of(deadline, end);
     }
-    lawn_timer_start(conn->engine->lawn, &conn->retransmit, now, ttl);
+    lawn_timer_start_at(conn->engine->lawn, &conn->retransmit, now, deadline);
 }
 
 void received(lawn_conn_t *conn, lawn_time_t now)

@@ -93,12 +93,15 @@ unsigned poll_sources(const lawn_engine_t *engine, const lawn_source_t *last,
 
 // Begins a pass at `notable_at` or later. After a stall, the sources are polled
 // twice before a timer may expire: here, and in the pass itself. Returns the
-// work done.
+// work done. If `notable_at` is INFINITY, no pass can be late, though the clock
+// may stand there.
 LAWN_COLD_PATH unsigned begin_late_pass(lawn_engine_t *engine,
                                         const lawn_source_t *last,
                                         lawn_time_t now)
 {
-    return note_gap(engine, now) && last ? poll_sources(engine, last, 0) : 0;
+    const bool is_stall = engine->notable_at != LAWN_TIME_INFINITY &&
+                          note_gap(engine, now);
+    return is_stall && last ? poll_sources(engine, last, 0) : 0;
 }
 
 unsigned run_passengers(const lawn_engine_t *engine, lawn_time_t now,

@@ -59,6 +59,10 @@ constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 // enough, the engine wakes early, and then moves all of these timers and more.
 constexpr unsigned settle_touches = 256;
 
+// The timerfd may run out later than the engine's clock says by this much before
+// it is set again, which is a system call. A wake-up takes longer.
+constexpr uint64_t most_skew_nsec = 20000;
+
 // The interval of each engine's timerfd is this number of seconds (57 years),
 // plus the engine's signature in nanoseconds.
 constexpr time_t interval_sec = 0x6c61776e;
@@ -136,19 +140,24 @@ bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
     return timerfd_settime(timer_fd, 0, &spec, nullptr) == 0;
 }
 
-bool is_signed(int timer_fd, unsigned signature)
+// Also gives the nanoseconds until the timerfd runs out; 0 if it is not set.
+bool is_signed(int timer_fd, unsigned signature, uint64_t *left_p)
 {
     itimerspec spec;
-    return timer_fd >= 0 && timerfd_gettime(timer_fd, &spec) == 0 &&
-           static_cast<uint64_t>(spec.it_interval.tv_sec - interval_sec) *
-                       nsec_per_sec +
-                   static_cast<uint64_t>(spec.it_interval.tv_nsec) ==
-               signature;
+    if (timer_fd < 0 || timerfd_gettime(timer_fd, &spec) != 0) {
+        return false;
+    }
+    *left_p = static_cast<uint64_t>(spec.it_value.tv_sec) * nsec_per_sec +
+              static_cast<uint64_t>(spec.it_value.tv_nsec);
+    return static_cast<uint64_t>(spec.it_interval.tv_sec - interval_sec) *
+                   nsec_per_sec +
+               static_cast<uint64_t>(spec.it_interval.tv_nsec) ==
+           signature;
 }
 
-bool owns_timer_fd(const lawn_engine_t *engine)
+bool owns_timer_fd(const lawn_engine_t *engine, uint64_t *left_p)
 {
-    return is_signed(engine->timer_fd, engine->signature);
+    return is_signed(engine->timer_fd, engine->signature, left_p);
 }
 
 // For an engine that owns its timerfd, which is registered in no other epoll
@@ -161,18 +170,19 @@ bool owns_epoll_fd(const lawn_engine_t *engine)
 }
 
 // True if both descriptors are open and belong to this engine alone.
-bool is_open(const lawn_engine_t *engine)
+bool is_open(const lawn_engine_t *engine, uint64_t *left_p)
 {
-    return engine->forks == fork_count && owns_timer_fd(engine) &&
+    return engine->forks == fork_count && owns_timer_fd(engine, left_p) &&
            owns_epoll_fd(engine);
 }
 
-lawn_status_t open_sleep(lawn_engine_t *engine)
+lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p)
 {
-    if (LAWN_LIKELY(is_open(engine))) {
+    if (LAWN_LIKELY(is_open(engine, left_p))) {
         return LAWN_OK;
     }
     close_sleep(engine);
+    *left_p = 0;
     if (!count_forks()) {
         return LAWN_ERR_IO;
     }
@@ -211,11 +221,18 @@ uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
                : longest_nsec;
 }
 
-// Returns BUSY if a source has work. Sets `*expired_p` to whether the timerfd
-// has run out.
-lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
+// What an engine knows when it is about to sleep.
+struct Evening {
+    lawn_time_t now;
+    lawn_time_t next; // the next pass, at the latest
+    uint64_t left;    // nanoseconds until the timerfd runs out; 0: not set
+    bool expired;     // the timerfd has run out
+};
+
+// Returns BUSY if a source has work. Looks at the timerfd, too.
+lawn_status_t look(lawn_engine_t *engine, Evening *evening)
 {
-    if (open_sleep(engine) != LAWN_OK) {
+    if (open_sleep(engine, &evening->left) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
     // One event may be the timerfd's. So two show whether there is another.
@@ -224,22 +241,14 @@ lawn_status_t look(lawn_engine_t *engine, bool *expired_p)
     if (count < 0) {
         return LAWN_ERR_IO;
     }
-    *expired_p = false;
     for (int i = 0; i < count; ++i) {
         if (events[i].data.u64 != timer_event) {
             return LAWN_ERR_BUSY;
         }
-        *expired_p = true;
+        evening->expired = true;
     }
     return LAWN_OK;
 }
-
-// What an engine knows when it is about to sleep.
-struct Evening {
-    lawn_time_t now;
-    lawn_time_t next; // the next pass, at the latest
-    bool expired;     // the timerfd has run out
-};
 
 // Finds out when to wake. Returns what look() returns, and BUSY also if a timer
 // is due. It reads the clock last: the steps before take time, and the timerfd
@@ -248,7 +257,7 @@ lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
 {
     lawn_settle(engine->lawn, settle_touches);
     evening->next = next_of(engine);
-    const lawn_status_t status = look(engine, &evening->expired);
+    const lawn_status_t status = look(engine, evening);
     evening->now = read_clock(engine);
     return status == LAWN_OK && evening->next <= evening->now ? LAWN_ERR_BUSY
                                                               : status;
@@ -268,10 +277,13 @@ bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
 lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
                         lawn_time_t until)
 {
-    if (until != engine->armed || evening.expired) {
-        const uint64_t nsec = until != LAWN_TIME_INFINITY
-                                  ? nsec_of(engine, until - evening.now)
-                                  : 0;
+    const uint64_t nsec = until != LAWN_TIME_INFINITY
+                              ? nsec_of(engine, until - evening.now)
+                              : 0;
+    // The engine's clock may have gone forward since the timerfd was set, by a
+    // jump or because it is a little faster than the kernel's.
+    const bool is_late = nsec != 0 && evening.left > nsec + most_skew_nsec;
+    if (until != engine->armed || evening.expired || is_late) {
         if (!set_timer_fd(engine->timer_fd, engine->signature, nsec)) {
             return LAWN_ERR_IO;
         }
@@ -306,7 +318,8 @@ lawn_status_t block(const lawn_engine_t *engine)
 
 lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
 {
-    if (open_sleep(engine) != LAWN_OK) {
+    uint64_t left;
+    if (open_sleep(engine, &left) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
     return add_source_fd(engine->epoll_fd, fd);
@@ -314,7 +327,8 @@ lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
 
 void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 {
-    if (!is_open(engine)) {
+    uint64_t left;
+    if (!is_open(engine, &left)) {
         return;
     }
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
@@ -328,7 +342,8 @@ void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 
 void lawn::close_sleep(lawn_engine_t *engine)
 {
-    if (owns_timer_fd(engine)) {
+    uint64_t left;
+    if (owns_timer_fd(engine, &left)) {
         if (owns_epoll_fd(engine)) {
             close(engine->epoll_fd);
         }
@@ -349,8 +364,9 @@ void lawn::wake(void *arg)
     const int timer_fd = __atomic_load_n(&engine->timer_fd, __ATOMIC_RELAXED);
     const unsigned signature =
         __atomic_load_n(&engine->signature, __ATOMIC_RELAXED);
+    uint64_t left;
     if (__atomic_load_n(&engine->forks, __ATOMIC_RELAXED) == fork_count &&
-        is_signed(timer_fd, signature)) {
+        is_signed(timer_fd, signature, &left)) {
         set_timer_fd(timer_fd, signature, 1);
     }
 }
@@ -368,7 +384,8 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
 
 int lawn_engine_fd(lawn_engine_t *engine)
 {
-    return open_sleep(engine) == LAWN_OK ? engine->epoll_fd : -1;
+    uint64_t left;
+    return open_sleep(engine, &left) == LAWN_OK ? engine->epoll_fd : -1;
 }
 
 lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
@@ -401,9 +418,12 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
         if (status == LAWN_OK) {
             return LAWN_OK;
         }
-        // A clock that stands still (virtual time) never reaches `until`.
+        // A clock that stands still (virtual time) never reaches `until`. What
+        // another thread has sent shows at no fd but the timerfd.
         if (now >= until || now == evening.now) {
-            return evening.next <= limit ? LAWN_OK : LAWN_ERR_TIMED_OUT;
+            const bool is_ready =
+                evening.next <= limit || !may_sleep(engine, until);
+            return is_ready ? LAWN_OK : LAWN_ERR_TIMED_OUT;
         }
         // A step of a long wait has ended, or the kernel's clock is a little
         // faster than the engine's. Wait for the rest.

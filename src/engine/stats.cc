@@ -98,7 +98,8 @@ unsigned lawn::poll_timed(void *arg)
     lawn_engine_t *const engine = source->engine;
     const lawn_time_t begin = read_clock(engine);
     const unsigned work = source->timed_poll(source->timed_arg);
-    const lawn_time_t took = read_clock(engine) - begin;
+    // The clock may go back within a pass, to the pass's own time at most.
+    const lawn_time_t took = later_of(read_clock(engine), begin) - begin;
     lawn_engine_stats_t *const stats = &engine->stats;
     if (took > stats->worst_poll) {
         const Change change(&engine->sequence);

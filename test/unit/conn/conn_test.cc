@@ -257,6 +257,21 @@ TEST_F(Conn, JitterSpreadsProbes)
     }
 }
 
+// A callback may have shown the lawn a later time than that of the pass, and the
+// send may have been before the pass.
+TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
+{
+    params_.peer_timeout = 30 * msec;
+    open();
+    lawn_conn_on_send(&conn_, start - 20 * msec);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 10 * msec);
+    lawn_conn_close(&conn_);
+    params_.peer_timeout = 0;
+    open();
+    lawn_conn_on_send(&conn_, start - 20 * msec);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 80 * msec);
+}
+
 TEST_F(Conn, LongestTimesSaturate)
 {
     params_.rto_initial = params_.rto_max = LAWN_TIME_INFINITY;

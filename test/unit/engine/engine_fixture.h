@@ -6,6 +6,7 @@
 #define LAWN_TEST_UNIT_ENGINE_FIXTURE_H
 
 #include <lawn/engine.h>
+#include <lawn/shared.h>
 
 #include <gtest/gtest.h>
 

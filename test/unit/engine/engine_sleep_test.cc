@@ -245,6 +245,44 @@ TEST_F(Engine, ArmSetsTheTimerfdOnlyWhenItMust)
     EXPECT_FALSE(is_readable(0));
 }
 
+// A counter that goes on while the kernel's clock stands, as in suspend, or jumps
+// or is a little faster: what remains of the same deadline is less than the
+// timerfd says.
+TEST_F(Engine, ArmFollowsAClockThatHasGoneForward)
+{
+    start_timer(2 * sec);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_GT(kernel.set_to, sec);
+    now_ += 2 * sec - 500;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_LT(kernel.set_to, msec);
+    EXPECT_TRUE(is_readable(long_msec));
+}
+
+TEST_F(Engine, WhatAnotherThreadHasSentIsNoTimeOut)
+{
+    lawn_box_t *const box = lawn_engine_box(engine_);
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, box, [](lawn_shared_t *, lawn_time_t) {});
+    pass();
+    EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_TIMED_OUT);
+    EXPECT_TRUE(lawn_shared_start(&timer, now_));
+    EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_OK);
+    // Its message comes while the engine sleeps, and the clock stands still.
+    pass();
+    pass();
+    kernel.on_epoll_wait = [&, calls = 0]() mutable {
+        if (++calls == 2) { // the first does not block
+            EXPECT_TRUE(lawn_shared_start(&timer, now_));
+        }
+    };
+    EXPECT_EQ(lawn_engine_wait(engine_, 3600 * sec), LAWN_OK);
+    kernel.on_epoll_wait = nullptr;
+    pass();
+    lawn_shared_retire(&timer, nullptr);
+    pass();
+}
+
 TEST_F(Engine, ASpanBelowANanosecondIsWaitedFor)
 {
     params_.ticks_per_sec = 1e12;

@@ -159,6 +159,27 @@ TEST_F(EngineStats, SourcesAreTimedWhereThatIsAskedFor)
               reinterpret_cast<uintptr_t>(&functions_[2]));
 }
 
+// It may go back by a little, as between the counters of two processors.
+TEST_F(EngineStats, APollInWhichTheClockGoesBackTookNoTime)
+{
+    params_.time_sources = true;
+    create();
+    add([&] { return now_ += 100, 0U; });
+    add([&] { return now_ -= 30, 0U; });
+    pass();
+    EXPECT_EQ(stats().worst_poll, 100U);
+}
+
+// There it is never later than in the pass before.
+TEST_F(EngineStats, AClockAtTheEndOfTimeIsNoStall)
+{
+    pass();
+    for (int i = 0; i < 5; ++i) {
+        pass_at(LAWN_TIME_INFINITY);
+    }
+    EXPECT_EQ(stats().stalls, 1U);
+}
+
 TEST_F(EngineStats, ResetBeginsAnew)
 {
     pass();
