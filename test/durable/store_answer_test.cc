@@ -13,36 +13,9 @@ namespace
 
 using namespace lawn_test;
 
-constexpr int64_t hour = 3600000000;
-
-class DurableAnswer : public Store
+class DurableAnswer : public AnsweredStore
 {
 public:
-    DurableAnswer()
-    {
-        join();
-    }
-
-    Delivery deliver(const std::string &id, const Options &options = {},
-                     const std::string &payload = "payload")
-    {
-        start(id, ago(1), payload, options);
-        EXPECT_EQ(fire().fired(), 1U);
-        return read().at(0);
-    }
-
-    long long unanswered()
-    {
-        return server.command({"XPENDING", key("out"), group})[0].integer;
-    }
-
-    static Options attempts(unsigned most)
-    {
-        Options options;
-        options.max_attempts = static_cast<uint16_t>(most);
-        return options;
-    }
-
     std::set<std::string> list(int state, unsigned count = 1000)
     {
         std::set<std::string> ids;
@@ -326,73 +299,6 @@ TEST_F(DurableAnswer, WhatItsOwnerReleasesWasNotDelivered)
     }
     EXPECT_EQ(take(0).at(0).deliveries, 2U);
     EXPECT_TRUE(take(hour).empty());
-    EXPECT_EQ(state("a"), delivered);
-}
-
-TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
-{
-    Options options;
-    options.every_us = hour;
-    const Delivery first = deliver("a", options);
-    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
-    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::too_late);
-    while (fire().fired() == 0) {
-    }
-    const Delivery second = read().at(0);
-    EXPECT_EQ(second.generation, first.generation);
-    EXPECT_EQ(second.attempt, 2U);
-    const Got next = decoded<Got>(get_reply("a"));
-    EXPECT_EQ(next.state, pending);
-    EXPECT_EQ(next.body.attempt, 1U);
-    EXPECT_EQ(next.body.due_us, first.due_us + hour);
-    EXPECT_GT(next.body.generation, first.generation);
-    EXPECT_EQ(answer(second, retry_verdict(2 * hour, 1, "")),
-              Answered::superseded);
-    EXPECT_EQ(stats()["superseded"], 1);
-    EXPECT_EQ(decoded<Got>(get_reply("a")).body.due_us, first.due_us + hour);
-    EXPECT_EQ(stop("a").state, stopped);
-}
-
-TEST_F(DurableAnswer, WhatWasStartedAnewIsNotTriedAgainForWhatWas)
-{
-    Options options;
-    options.every_us = hour;
-    options.token = 1;
-    const Delivery once = deliver("a");
-    start("a", ago(1), "", options);
-    fire();
-    const Delivery before = read().at(0);
-    options.token = 2;
-    const Started now = start("a", "+1000000000", "", options);
-    for (const Delivery &old : {once, before}) {
-        EXPECT_EQ(answer(old, retry_verdict(0, 1, "")), Answered::too_late);
-        const Got got = decoded<Got>(get_reply("a"));
-        EXPECT_EQ(got.body.generation, now.generation);
-        EXPECT_EQ(got.body.due_us, now.due_us);
-    }
-    EXPECT_EQ(unanswered(), 0);
-}
-
-TEST_F(DurableAnswer, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
-{
-    Options options = attempts(1);
-    options.every_us = hour;
-    const Delivery d = deliver("a", options);
-    EXPECT_EQ(answer(d, retry_verdict(0, 1, "why")), Answered::dead);
-    EXPECT_EQ(state("a"), pending);
-    const Delivery letter = entries("dead").at(0);
-    EXPECT_EQ(letter.generation, d.generation);
-    EXPECT_EQ(letter.error, "why");
-    EXPECT_EQ(letter.payload, "payload");
-    // It is replayed as a timer that fires once, when the other is no more.
-    EXPECT_FALSE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
-                                        {letter.entry, "a"}))
-                     .replayed);
-    stop("a");
-    EXPECT_TRUE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
-                                       {letter.entry, "a"}))
-                    .replayed);
-    EXPECT_EQ(fire().fired(), 1U);
     EXPECT_EQ(state("a"), delivered);
 }
 

@@ -257,6 +257,38 @@ public:
     RedisServer server;
 };
 
+constexpr int64_t hour = 3600000000;
+
+// Has a group that reads, and answers.
+class AnsweredStore : public Store
+{
+public:
+    AnsweredStore()
+    {
+        join();
+    }
+
+    Delivery deliver(const std::string &id, const Options &options = {},
+                     const std::string &payload = "payload")
+    {
+        start(id, ago(1), payload, options);
+        EXPECT_EQ(fire().fired(), 1U);
+        return read().at(0);
+    }
+
+    long long unanswered()
+    {
+        return server.command({"XPENDING", key("out"), group})[0].integer;
+    }
+
+    static Options attempts(unsigned most)
+    {
+        Options options;
+        options.max_attempts = static_cast<uint16_t>(most);
+        return options;
+    }
+};
+
 // A server whose clock is off by what a file says.
 class SteppedStore : public Store
 {

@@ -36,7 +36,9 @@
 --       text
 --   64: target u16 + text
 --   128: mark, 8 bytes: the update or the replay that has put it in place, so
---       that a repeat is known; not by start
+--       that a repeat is known. Of a periodic timer, the first 4 are of its
+--       start, and all its occurrences have them; the update has the others.
+--       Not in the tail of a start
 --   payload, the rest
 --
 -- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body.

@@ -178,15 +178,15 @@ local function put_one(keys, id, old, due, attempt, tail, now)
     return generation, failure
 end
 
--- When a start is due, and its token if it has one; false and an error if it is
--- none.
+-- When a start is due, its token if it has one, and its options if it is
+-- periodic; false and an error if it is none.
 local function check_start(id, when, tail, now)
     if not id_is_valid(id) then
         return false, invalid('id')
     end
-    local payload, token = 2, nil
+    local payload, token, o = 2, nil, nil
     if byte(tail) ~= 0 then
-        local o = parse(tail, 1)
+        o = parse(tail, 1)
         if not o or o.after or o.mark then
             return false, invalid('options')
         end
@@ -199,7 +199,7 @@ local function check_start(id, when, tail, now)
     if not due then
         return false, invalid('time')
     end
-    return due, token
+    return due, token, o and (o.every or o.cron) and o
 end
 
 -- Replies to the starts that were carried out before, and to those that there
@@ -235,10 +235,11 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local now = time()
     local s = shard_of(keys[3], now)
     local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0
+    local periodic = {}
     for i = 1, n do
         local id = args[3 * i - 2]
-        local due, rest = check_start(id, args[3 * i - 1], args[3 * i], now)
-        ids[i], dues[i] = id, due
+        local due, rest, o = check_start(id, args[3 * i - 1], args[3 * i], now)
+        ids[i], dues[i], periodic[i] = id, due, o
         if rest then
             (due and tokens or replies)[i] = rest
         end
@@ -261,7 +262,12 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
         elseif not replies[i] then
             generation = generation + 1
             local name = pack('<dd', generation, dues[i])
-            add_timer(timers, ids[i], dues[i], name .. first .. args[3 * i])
+            local tail, o = args[3 * i], periodic[i]
+            if o then
+                o.mark = mark_of_start(generation)
+                tail = tail_of(o, sub(tail, o.payload))
+            end
+            add_timer(timers, ids[i], dues[i], name .. first .. tail)
             replies[i] = name .. fresh
         end
     end
@@ -327,9 +333,13 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     local generation = generation_of(body)
     local pending = call('ZSCORE', keys[1], id)
     local mark = mark_of(args)
-    if o.mark == mark then
+    if o.mark and (o.every or o.cron) then
+        mark = mark_of_both(o.mark, mark)
+    end
+    local is_seen = generation == tonumber(args[2])
+    if o.mark == mark and not is_seen then
         return {1, generation, (unpack_struct('<d', body, 9)), now}
-    elseif generation ~= tonumber(args[2]) or not pending then
+    elseif not is_seen or not pending then
         return {0, generation, pending and PENDING or DELIVERED}
     end
     if due and o.cron then

@@ -31,7 +31,8 @@ local function bury(c, stream, group, entry, fields)
     if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) then
         add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
         finish(c, id, present, DEAD, 'dead')
-    elseif present and #present > HEAD and is_periodic(present) then
+    elseif present and is_periodic(present) and
+        is_occurrence(body, present) then
         add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
         add_count(c, 'dead')
     end
