@@ -372,6 +372,39 @@ TEST_F(DurableHostile, WhoMayNotPublishAnswersNoLess)
     EXPECT_EQ(state("c"), pending);
 }
 
+TEST_F(DurableHostile, WhoMayNotPublishStartsNoLess)
+{
+    join();
+    Options once;
+    once.max_attempts = 1;
+    start("dead", ago(2), "", once);
+    Options cron;
+    cron.cron = "0 0 1 1 *";
+    cron.next_us = max_time - 1;
+    start("cron", ago(1), "", cron);
+    EXPECT_EQ(fire().fired(), 2U);
+    const Delivery fired = read().at(0);
+    EXPECT_EQ(answer(fired, retry_verdict(0, 1, "")), Answered::dead);
+    usleep(1100000); // what is remembered of the shard
+    server.command({"ACL", "SETUSER", "default", "resetchannels"});
+    const Started a = start("a", "+1000000000");
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_TRUE(decoded<Updated>(
+                    call("lawn_update", "due body meta",
+                         {"a", std::to_string(a.generation), "+900000000"}))
+                    .updated);
+    EXPECT_TRUE(
+        decoded<Replayed>(call("lawn_replay", "due body meta dead",
+                               {entries("dead").at(0).entry, "dead"}))
+            .replayed);
+    const Got next = decoded<Got>(get_reply("cron"));
+    EXPECT_EQ(call("lawn_renew", "due body meta cron",
+                   {"cron", std::to_string(next.body.generation),
+                    std::to_string(max_time)})
+                  .integer,
+              1);
+}
+
 TEST_F(DurableHostile, AFullServerStillFires)
 {
     join();

@@ -66,7 +66,7 @@ end
 local function retry_at(c, id, body, due)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
-    pcall(wake, c.s, c.due, due) -- the user may not be let publish
+    wake(c.s, c.due, due)
     add_count(c, 'retried')
 end
 
