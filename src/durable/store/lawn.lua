@@ -57,7 +57,8 @@
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
 --     the first
 -- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this shard
---     -> 1; once per shard after lawn_open, and after a server came back empty
+--     -> 1; once per shard after lawn_open, and after a server came back empty.
+--     The bounds are the shard's shares of those of the namespace
 -- lawn_start, due body meta ended0 ended1: for each: id, when, tail
 --     -> [generation f64 + due f64 + now f64 + repeated u8 + state u8, or an
 --     error, ..]
