@@ -356,6 +356,54 @@ TEST_F(DurableAnswer, TimersAreListedByState)
     EXPECT_EQ(list(stopped, 20), wanted);
 }
 
+// Many timers have the same due time. The pages are taken while those before
+// them fire, the last one that was listed among them.
+TEST_F(DurableAnswer, WhatDoesNotChangeIsListedWhileOthersFire)
+{
+    const auto page = [this](std::string *cursor) {
+        const Reply reply = call("lawn_list", "due body meta ended0 ended1",
+                                 {std::to_string(pending), *cursor, "10"});
+        const Tree tree(reply);
+        Listed listed;
+        EXPECT_TRUE(decode(tree.get(), &listed)) << to_string(reply);
+        std::vector<std::string> ids;
+        for (const Listed::Timer &t : listed.timers) {
+            ids.emplace_back(t.id);
+        }
+        *cursor = listed.cursor;
+        return ids;
+    };
+    const int64_t early = now() + hour;
+    for (int i = 0; i < 60; ++i) {
+        start("id-" + std::to_string(i), std::to_string(early + i / 25));
+    }
+    start("\xff", std::to_string(early));
+    start("A", std::to_string(early));
+    std::multiset<std::string> seen;
+    std::set<std::string> fired;
+    std::string cursor = "0";
+    do {
+        const std::vector<std::string> ids = page(&cursor);
+        seen.insert(ids.begin(), ids.end());
+        // The last of the page, and one of its middle.
+        for (const size_t at : {size_t{9}, size_t{4}}) {
+            if (at < ids.size()) {
+                stop(ids[at]);
+                fired.insert(ids[at]);
+            }
+        }
+    } while (cursor != "0" && !cursor.empty());
+    EXPECT_EQ(seen.size(), 62U);
+    EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 62U);
+    EXPECT_EQ(fired.size(), 12U);
+    for (const char *const bad : {"1", "x y", "1 ", " a", "nan a"}) {
+        EXPECT_TRUE(call("lawn_list", "due body meta ended0 ended1",
+                         {std::to_string(pending), bad, "10"})
+                        .is_error())
+            << bad;
+    }
+}
+
 TEST_F(DurableAnswer, CountsAreRight)
 {
     start("a", "+3600000000", "12345");
