@@ -111,8 +111,8 @@ void LinkImpl::on_main_ready(Node &node)
     }
 }
 
-// Also again when its node is back: the server may have come back empty, or
-// with a namespace of another number of shards.
+// Also again when its node is back, or says that a shard is not as it was: the
+// server may be empty, or have a namespace of another number of shards.
 void LinkImpl::open_space()
 {
     Node *const node = node_of(0);
@@ -165,6 +165,7 @@ void LinkImpl::on_opened(const redisReply *reply)
                              opened.keep_us, opened.keep_count}) {
         limits_.push_back(std::to_string(i));
     }
+    limits_.push_back(std::to_string(opened.shards));
     shards_ = opened.shards;
     shard_slots_.clear();
     for (unsigned i = 0; i < shards_; ++i) {

@@ -304,7 +304,7 @@ TEST_F(DurableAnswer, WhatItsOwnerReleasesWasNotDelivered)
 
 TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "10"});
+    prepare("0", "0", "3600000000", "10");
     for (int i = 0; i < 35; ++i) {
         start(std::to_string(i), "+1000000");
         EXPECT_EQ(stop(std::to_string(i)).state, stopped);
@@ -318,7 +318,7 @@ TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
 
 TEST_F(DurableAge, EndsAreKeptForTheirTime)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "1000"});
+    prepare("0", "0", "3600000000", "1000");
     start("a", "+1000000");
     stop("a");
     for (const char *const seconds : {"4000", "8000"}) {

@@ -329,7 +329,7 @@ TEST_F(DurableStore, StartsOfOneCall)
 
 TEST_F(DurableStore, StartsOfOneCallCountForTheBounds)
 {
-    call("lawn_prepare", "meta", {"2", "5", "1000", "1000"});
+    prepare("2", "5", "1000", "1000");
     Words args;
     for (const Words &i :
          {start_args("a", "+1000000", "123"),
@@ -352,7 +352,7 @@ TEST_F(DurableStore, StartsOfOneCallCountForTheBounds)
 
 TEST_F(DurableStore, NoMoreTimersThanTheBound)
 {
-    call("lawn_prepare", "meta", {"2", "0", "1000", "1000"});
+    prepare("2", "0", "1000", "1000");
     start("a", "+1000000");
     start("b", "+1000000");
     const auto start_c = [this] {
@@ -364,13 +364,13 @@ TEST_F(DurableStore, NoMoreTimersThanTheBound)
     start("a", "+2000000"); // none more than before
     stop("b");
     EXPECT_FALSE(start_c().is_error());
-    call("lawn_prepare", "meta", {"0", "0", "1000", "1000"});
+    prepare("0", "0", "1000", "1000");
     start("d", "+2000000");
 }
 
 TEST_F(DurableStore, NoMoreBytesThanTheBound)
 {
-    call("lawn_prepare", "meta", {"0", "10", "1000", "1000"});
+    prepare("0", "10", "1000", "1000");
     const std::string generation =
         std::to_string(start("a", "+1000000", "123456").generation);
     start("b", "+1000000", "1234");
@@ -391,7 +391,7 @@ TEST_F(DurableStore, NoMoreBytesThanTheBound)
 
 TEST_F(DurableStore, WithoutBoundsNothingIsCounted)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "100000"});
+    prepare("0", "0", "3600000000", "100000");
     start("a", "+1000000", "123456");
     start("a", "+1000000", "1234567");
     EXPECT_EQ(stats()["bytes"], 0);

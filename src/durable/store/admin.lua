@@ -14,7 +14,7 @@ end)
 
 local REPLAYED = 'replayed' -- the mark
 
-register('lawn_replay', 4, 2, 2, {}, function(keys, args)
+register_of_shard('lawn_replay', 4, 2, 2, {}, function(keys, args)
     local entry, id = args[1], args[2]
     if entry ~= '' and not string.match(entry, '^%d+%-%d+$') then
         return invalid('entry')

@@ -43,7 +43,11 @@ register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
         tonumber(m[5]) or KEEP_US, tonumber(m[6]) or KEEP_COUNT}
 end)
 
-register('lawn_prepare', 1, 4, 4, {'allow-oom'}, function(keys, args)
+register('lawn_prepare', 1, 5, 5, {'allow-oom'}, function(keys, args)
+    local shards = integer(args[5], 1, 1024)
+    if not shards then
+        return invalid('shards')
+    end
     local present = call('HMGET', keys[1], unpack(limits))
     for i = 1, 4 do
         local wanted = integer(args[i], 0, MOST)
@@ -56,6 +60,9 @@ register('lawn_prepare', 1, 4, 4, {'allow-oom'}, function(keys, args)
         elseif wanted == 0 and present[i] then
             call('HDEL', keys[1], limits[i])
         end
+    end
+    if call('HGET', keys[1], 'shards') ~= args[5] then
+        call('HSET', keys[1], 'shards', shards)
     end
     forget_shard(keys[1])
     return 1
@@ -227,7 +234,7 @@ local function admit(s, keys, ids, args, tokens, replies, now)
     return room.taken, like
 end
 
-register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
+register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local n = #args / 3
     if n % 1 ~= 0 then
         return invalid('number of arguments of lawn_start')
@@ -274,7 +281,7 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     return wanted > 0 and put(s, keys, timers, bytes) or replies
 end)
 
-register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
+register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     local id = args[1]
     local body = call('HGET', keys[2], id)
     if not body then
@@ -315,7 +322,7 @@ local function mark_of(args)
     end))
 end
 
-register('lawn_update', 3, 3, 4, {}, function(keys, args)
+register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     local id, payload = args[1], args[4]
     local now = time()
     local due = args[3] ~= '' and due_of(args[3], now) or nil
@@ -356,7 +363,7 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     return failure or {1, generation, due, now}
 end)
 
-register('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
+register_of_shard('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
     local id = args[1]
     local now = time()
     local body = call('HGET', keys[2], id)
