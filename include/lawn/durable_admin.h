@@ -88,8 +88,9 @@ LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                           void *arg);
 
 /* Begins (or, with false, ends) the draining of the namespace. While it is
- * drained, new starts of all clients are answered with BUSY; what is pending
- * goes on. Fails as a start does. */
+ * drained, starts and replays of all clients are answered with BUSY, those of
+ * ids that are pending included. What is pending goes on, and a periodic timer
+ * goes on for ever: stop it. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
                                           lawn_durable_fn_t done, void *arg);
 

@@ -402,10 +402,19 @@ TEST_F(DurableStore, WithoutBoundsNothingIsCounted)
 
 TEST_F(DurableStore, WhileItIsDrainedNothingIsStarted)
 {
-    start("a", "+1000000");
+    Options known;
+    known.token = 7;
+    const Started a = start("a", "+1000000", "", known);
     EXPECT_EQ(call("lawn_drain", "meta", {"1"}).integer, 1);
-    EXPECT_EQ(start_reply(start_args("b", "+1"), "due body meta").string,
-              "LAWN FULL the namespace is being drained");
+    for (const char *const id : {"a", "b"}) {
+        EXPECT_EQ(start_reply(start_args(id, "+1"), "due body meta").string,
+                  "LAWN FULL the namespace is being drained");
+    }
+    EXPECT_TRUE(start("a", "+1000000", "", known).repeated);
+    EXPECT_TRUE(
+        decoded<Updated>(call("lawn_update", "due body meta",
+                              {"a", std::to_string(a.generation), "+1000000"}))
+            .updated);
     EXPECT_EQ(stop("a").state, stopped);
     call("lawn_drain", "meta", {"0"});
     start("b", "+1");

@@ -109,7 +109,6 @@ end
 -- What the namespace has room for, where it has bounds.
 local function room_of(s, keys)
     return {
-        draining = s.draining,
         timers = s.max_pending and s.max_pending - call('HLEN', keys[2]),
         bytes = s.max_bytes and
             s.max_bytes - (tonumber(call('HGET', keys[3], 'bytes')) or 0),
@@ -117,13 +116,15 @@ local function room_of(s, keys)
     }
 end
 
+local function being_drained()
+    return redis.error_reply('LAWN FULL the namespace is being drained')
+end
+
 -- An error if there is no room for a tail instead of `old` bytes, nil if there
 -- is no timer of its id; or nil, and then the room is taken.
 local function refusal(room, old, tail)
     local more = bytes_of_tail(tail) - (old or 0)
-    if room.draining and not old then
-        return redis.error_reply('LAWN FULL the namespace is being drained')
-    elseif room.timers and not old and room.timers <= 0 then
+    if room.timers and not old and room.timers <= 0 then
         return redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
     elseif room.bytes and more > 0 and room.taken + more > room.bytes then
@@ -174,7 +175,8 @@ end
 local function put_one(keys, id, old, due, attempt, tail, now)
     local s = shard_of(keys[3], now)
     local room = s.is_limited and room_of(s, keys)
-    local failure = room and refusal(room, old, tail)
+    local failure = s.draining and not old and being_drained() or
+        room and refusal(room, old, tail)
     if failure then
         return nil, failure
     end
@@ -226,6 +228,7 @@ local function admit(s, keys, ids, args, tokens, replies, now)
         elseif not replies[i] then
             replies[i] = token and not before and
                 repeated(keys, id, token, old, records[i], now) or
+                s.draining and being_drained() or
                 refusal(room, before and bytes_of_tail(args[3 * before]) or
                     old and bytes_of(old), tail)
             latest[id] = not replies[i] and i or before
