@@ -74,9 +74,12 @@ typedef struct {
     uint64_t retried;
     uint64_t died;
     uint64_t missed;
-    uint64_t corrupt; /* timers and deliveries that could not be read, as
-                       * somebody else has written there. Those timers are
-                       * gone, the deliveries are dead letters. */
+    uint64_t corrupt;    /* timers and deliveries that could not be read, as
+                          * somebody else has written there. Those timers are
+                          * gone, the deliveries are dead letters. */
+    uint64_t superseded; /* retries of occurrences of periodic timers that were
+                          * not made, as the next occurrence comes first, or as
+                          * the timer was updated meanwhile */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
