@@ -235,7 +235,10 @@ TEST_F(DurableAnswer, WhatWasTakenTooOftenIsDead)
     EXPECT_TRUE(take(0).empty());
     EXPECT_EQ(state("a"), dead);
     EXPECT_EQ(unanswered(), 0);
-    EXPECT_EQ(entries("dead").at(0).reason, "lease");
+    const Delivery letter = entries("dead").at(0);
+    EXPECT_EQ(letter.reason, "lease");
+    EXPECT_EQ(letter.attempt, 3U);
+    EXPECT_EQ(decoded<Got>(get_reply("a")).end.attempt, 3U);
     EXPECT_EQ(stats()["bytes"], 0);
     // For another group nothing is ever dead.
     join("reader");
@@ -253,9 +256,16 @@ TEST_F(DurableAnswer, ARetryCountsWhatWasTaken)
               Answered::taken);
     while (fire().fired() == 0) {
     }
-    const Delivery last = read().at(0);
+    Delivery last = read().at(0);
     EXPECT_EQ(last.attempt, 3U);
     EXPECT_EQ(answer(last, retry_verdict(0, 1, "")), Answered::dead);
+    deliver("b", attempts(3));
+    take(0);
+    last = take(0).at(0);
+    EXPECT_EQ(answer(last, retry_verdict(0, last.deliveries, "")),
+              Answered::dead);
+    EXPECT_EQ(entries("dead").at(1).attempt, 3U);
+    EXPECT_EQ(decoded<Got>(get_reply("b")).end.attempt, 3U);
 }
 
 TEST_F(DurableAnswer, AnOldDeliveryThatNobodyAnswersChangesNothing)

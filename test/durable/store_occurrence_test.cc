@@ -87,6 +87,21 @@ TEST_F(DurableOccurrence, ALateAnswerIsNotForALaterStart)
     }
 }
 
+TEST_F(DurableOccurrence, ALetterTellsItsLastAttempt)
+{
+    Options options = attempts(2);
+    options.every_us = hour;
+    deliver("taken", options);
+    EXPECT_EQ(take(0).at(0).deliveries, 2U);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(entries("dead").at(0).attempt, 2U);
+    deliver("answered", options);
+    const Delivery last = take(0).at(0);
+    EXPECT_EQ(answer(last, retry_verdict(0, last.deliveries, "")),
+              Answered::dead);
+    EXPECT_EQ(entries("dead").at(1).attempt, 2U);
+}
+
 TEST_F(DurableOccurrence, AnOldOccurrenceThatNobodyAnswersIsNoDeadLetter)
 {
     Options options = attempts(1);

@@ -75,6 +75,7 @@ local function retry(c, id, body, verdict)
     local delay, deliveries, message = parse_retry(verdict)
     local attempt = attempt_of(body) + deliveries
     if attempt > attempts_of(body) then
+        body = with_attempt(body, attempt - 1)
         add_dead(c.dead, id, c.now, body, 'attempts', message)
         finish(c, id, body, DEAD, 'dead')
         return 2, false
@@ -91,7 +92,8 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     local delay, deliveries, message = parse_retry(verdict)
     local attempt = attempt_of(fired) + deliveries
     if attempt > attempts_of(fired) then
-        add_dead(c.dead, id, c.now, fired, 'attempts', message)
+        add_dead(c.dead, id, c.now, with_attempt(fired, attempt - 1),
+            'attempts', message)
         add_count(c, 'dead')
         return 2, body
     end

@@ -139,6 +139,11 @@ local function attempt_of(body)
     return (unpack_struct('<H', body, 17))
 end
 
+local function with_attempt(body, attempt)
+    return sub(body, 1, 16) .. pack('<H', math.min(attempt, 65535)) ..
+        sub(body, HEAD + 1)
+end
+
 local function attempts_of(body)
     local flags = byte(body, HEAD + 1)
     if band(flags, RETRY) ~= 0 then

@@ -120,8 +120,8 @@
 -- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
 --
 -- Errors of their own begin with LAWN and a word: INVALID argument, FULL,
--- SHARDS, VERSION, CORRUPT, REOPEN. An error has changed nothing: what can fail,
--- a key of a wrong type for one, is read before anything is written.
+-- SHARDS, VERSION, CORRUPT, REOPEN. An error has changed nothing: what can
+-- fail, a key of a wrong type for one, is read before anything is written.
 
 -- A library has no globals while it is loaded, so the first call sets these.
 local call, try, byte, char, sub, find, format, pack, unpack_struct, band, floor
