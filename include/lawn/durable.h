@@ -218,9 +218,9 @@ typedef struct {
     uint64_t backoff_max_us; /* 0: 10 min */
     lawn_durable_misfire_t misfire;
     uint64_t misfire_us; /* for SKIP; as the back-offs */
-    uint64_t every_us;   /* not 0: fires again and again; at least 1 ms. A retry
-                          * that would come after the next occurrence is not
-                          * made: that supersedes it. */
+    uint64_t every_us;   /* not 0: fires again and again; at least 10 ms. A
+                          * retry that would come after the next occurrence is
+                          * not made: that supersedes it. */
     const char *cron;    /* not NULL: five fields, as cron has them. Fires again
                           * and again. If `due_us` and `delay_us` are 0, the
                           * first time is the expression's next one. */

@@ -20,7 +20,7 @@ namespace
 {
 
 constexpr uint64_t usec_per_msec = 1000;
-constexpr uint64_t min_every_us = 1000;
+constexpr uint64_t min_every_us = 10000; // pumps must be able to keep up
 
 void tell(lawn_durable_fn_t done, void *arg,
           const lawn_durable_result_t &result)

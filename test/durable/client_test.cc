@@ -180,7 +180,7 @@ TEST_F(DurableClient, RefusesBadArguments)
         [](Start *s) { s->backoff_max_us = UINT64_MAX; },
         [](Start *s) { s->misfire_us = UINT64_MAX; },
         [](Start *s) { s->misfire = static_cast<lawn_durable_misfire_t>(3); },
-        [](Start *s) { s->every_us = 1; },
+        [](Start *s) { s->every_us = 9999; },
         [](Start *s) { s->every_us = UINT64_MAX; },
         [](Start *s) { s->cron = "61 * * * *"; },
         [](Start *s) {

@@ -51,7 +51,8 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"start", "a b", "--in", "2s"}, "the id ");
     expect_refusal({"start", "", "--in", "2s"}, "the id ");
     expect_refusal({"start", std::string(256, 'a'), "--in", "2s"}, "the id ");
-    expect_refusal({"start", "a", "--in", "2s", "--every", "10us"}, "--every");
+    expect_refusal({"start", "a", "--in", "2s", "--every", "9ms"},
+                   "--every takes 10ms at least");
     expect_refusal({"start", "a", "--in", "2s", "--zone", "UTC"}, "--zone");
     expect_refusal({"start", "a", "--in", "2s", "--durability", "safe"},
                    "safe");

@@ -130,6 +130,10 @@ TEST_F(DurableHostile, TailsThatAreCutShort)
         refused("lawn_start", ops, {"a", "+1", tail.substr(0, size)});
     }
     EXPECT_FALSE(start_reply({"a", "+1", tail}).is_error());
+    Options often;
+    often.every_us = 9999;
+    refused("lawn_start", ops, start_args("a", "+1", "", often),
+            "LAWN INVALID a period of less than 10 ms");
     refused("lawn_start", ops, {"a", "+1", "\x80replayed"});
     refused("lawn_start", ops, {"a", "+1", "\x80"});
     refused("lawn_start", ops,

@@ -96,7 +96,7 @@ TEST_F(DurableStore, WhatWasStartedCanBeAskedFor)
     options.backoff_max_ms = 4000000000;
     options.misfire = 1;
     options.misfire_ms = 9;
-    options.every_us = 1000;
+    options.every_us = 10000;
     options.target = "http://localhost/";
     options.token = 0x8070605040302010;
     const Started s = start("a", "+1000000", payload, options);
@@ -115,7 +115,7 @@ TEST_F(DurableStore, WhatWasStartedCanBeAskedFor)
     EXPECT_EQ(got.body.options.backoff_max_ms, 4000000000U);
     EXPECT_EQ(got.body.options.misfire, 1U);
     EXPECT_EQ(got.body.options.misfire_ms, 9U);
-    EXPECT_EQ(got.body.options.every_us, 1000);
+    EXPECT_EQ(got.body.options.every_us, 10000);
     EXPECT_EQ(got.body.options.target, options.target);
     EXPECT_EQ(got.body.options.token, options.token);
     EXPECT_EQ(state("b"), 0);

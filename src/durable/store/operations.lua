@@ -198,6 +198,8 @@ local function check_start(id, when, tail, now)
         o = parse(tail, 1)
         if not o or o.after or o.mark then
             return false, invalid('options')
+        elseif o.every and unpack_struct('<d', o.every) < LEAST_EVERY then
+            return false, invalid('a period of less than 10 ms')
         end
         payload, token = o.payload, o.token
     end
