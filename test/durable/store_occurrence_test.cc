@@ -114,6 +114,30 @@ TEST_F(DurableOccurrence, AnOldOccurrenceThatNobodyAnswersIsNoDeadLetter)
     EXPECT_EQ(stats()["dead"], 0);
 }
 
+// Bodies that are stored already may have no mark, and a shorter period.
+TEST_F(DurableOccurrence, ABodyWithoutAMarkIsUsedAsItIs)
+{
+    Options options;
+    options.every_us = hour;
+    start("a", ago(1), "", options);
+    options.every_us = 1000;
+    const std::string body =
+        server.command({"HGET", key("body"), "a"}).string.substr(0, 18) +
+        encode_tail(options, "old");
+    server.command({"HSET", key("body"), "a", body});
+    EXPECT_EQ(fire().fired(), 1U);
+    const Delivery old = read().at(0);
+    EXPECT_EQ(old.payload, "old");
+    EXPECT_EQ(answer(old, done_verdict()), Answered::taken);
+    while (fire().fired() == 0) {
+    }
+    const Delivery late = read().at(0);
+    options.every_us = hour;
+    start("a", "+1000000000", "", options);
+    EXPECT_EQ(answer(late, retry_verdict(0, 1, "")), Answered::too_late);
+    EXPECT_EQ(stats()["success"], 1);
+}
+
 // What the update has told, the generation and the due time, stays.
 TEST_F(DurableOccurrence, AnOccurrenceFromBeforeAnUpdateIsNotTriedAgain)
 {
