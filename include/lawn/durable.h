@@ -104,7 +104,11 @@ typedef struct {
     uint64_t connect_timeout_us; /* 0: 5 s */
     uint64_t request_timeout_us; /* 0: 5 s */
     /* The first program that opens a namespace records the rest. Later ones
-     * are given what is recorded. */
+     * are given what is recorded, whatever they say here. The two bounds are
+     * divided among the shards, each of which has the same share, rounded up.
+     * As the ids decide about the shards, one of them may be full, and its
+     * starts BUSY, a little before the namespace is; and the namespace never
+     * has more than the bound and shards - 1. */
     uint64_t max_pending;       /* timers; 0: no bound but memory */
     uint64_t max_payload_bytes; /* of all timers; 0: no bound but memory */
     uint64_t keep_us;    /* how long the end of a timer is remembered, at least;
@@ -214,7 +218,9 @@ typedef struct {
     uint64_t backoff_max_us; /* 0: 10 min */
     lawn_durable_misfire_t misfire;
     uint64_t misfire_us; /* for SKIP; as the back-offs */
-    uint64_t every_us;   /* not 0: fires again and again; at least 1 ms */
+    uint64_t every_us;   /* not 0: fires again and again; at least 10 ms. A
+                          * retry that would come after the next occurrence is
+                          * not made: that supersedes it. */
     const char *cron;    /* not NULL: five fields, as cron has them. Fires again
                           * and again. If `due_us` and `delay_us` are 0, the
                           * first time is the expression's next one. */

@@ -74,9 +74,12 @@ typedef struct {
     uint64_t retried;
     uint64_t died;
     uint64_t missed;
-    uint64_t corrupt; /* timers and deliveries that could not be read, as
-                       * somebody else has written there. Those timers are
-                       * gone, the deliveries are dead letters. */
+    uint64_t corrupt;    /* timers and deliveries that could not be read, as
+                          * somebody else has written there. Those timers are
+                          * gone, the deliveries are dead letters. */
+    uint64_t superseded; /* retries of occurrences of periodic timers that were
+                          * not made, as the next occurrence comes first, or as
+                          * the timer was updated meanwhile */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
@@ -88,8 +91,9 @@ LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                           void *arg);
 
 /* Begins (or, with false, ends) the draining of the namespace. While it is
- * drained, new starts of all clients are answered with BUSY; what is pending
- * goes on. Fails as a start does. */
+ * drained, starts and replays of all clients are answered with BUSY, those of
+ * ids that are pending included. What is pending goes on, and a periodic timer
+ * goes on for ever: stop it. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
                                           lawn_durable_fn_t done, void *arg);
 

@@ -77,7 +77,11 @@ LAWN_API lawn_status_t lawn_durable_consume_sized(
 
 typedef enum {
     LAWN_DURABLE_DONE = 0,   /* the timer ends with SUCCESS */
-    LAWN_DURABLE_RETRY = 1,  /* pending again; DEAD after the last attempt */
+    LAWN_DURABLE_RETRY = 1,  /* pending again; DEAD after the last attempt. Of
+                              * a periodic timer, an occurrence is not tried
+                              * again if that would be after the next one, or
+                              * if the timer was updated meanwhile: the next
+                              * one supersedes it. */
     LAWN_DURABLE_REJECT = 2, /* the timer ends with FAIL */
     LAWN_DURABLE_DEFER = 3   /* pending again; this was no attempt */
 } lawn_durable_answer_t;

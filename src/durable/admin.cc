@@ -164,6 +164,7 @@ constexpr Sum sums[] = {
     {"dead", &lawn_durable_stats_t::died},
     {"missed", &lawn_durable_stats_t::missed},
     {"corrupt", &lawn_durable_stats_t::corrupt},
+    {"superseded", &lawn_durable_stats_t::superseded},
 };
 
 // Asks all shards at once.

@@ -185,6 +185,7 @@ private:
     {
         Call call;
         call.function = "lawn_replay";
+        call.tells_shards = true;
         call.keys = {Key::due, Key::body, Key::meta, Key::dead};
         call.args = {std::move(entry), id_};
         call.shard = shard_;

@@ -241,6 +241,9 @@ Args LinkImpl::head_of(const Request &request) const
     for (const Key i : call.keys) {
         head.push_back(key(request.shard, i));
     }
+    if (call.tells_shards) {
+        head.push_back(std::to_string(shards_));
+    }
     return head;
 }
 
@@ -379,6 +382,9 @@ void LinkImpl::refuse(Request *request, const RequestSession &session,
         finish(request, LAWN_OK, "", nullptr);
     } else if (is_cluster_ && is_redirected) {
         redirect(request, error, session.endpoint());
+    } else if (begins_with(error, "LAWN REOPEN")) {
+        open_space();
+        pause(request, error);
     } else if (is_passing(error)) {
         pause(request, error);
     } else if (is_redirected) {

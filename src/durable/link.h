@@ -60,6 +60,8 @@ struct Call {
     std::string id; // not empty: the shard is that of the id
     int durability = LAWN_DURABLE_ASYNC;
     bool reads_only = false; // FCALL_RO
+    // The number of shards is the first argument, before `args`.
+    bool tells_shards = false;
     // Calls of the function for a shard may be sent as one, with the arguments
     // of all of them: the reply is a list of their replies.
     bool joins = false;

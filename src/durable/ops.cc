@@ -20,7 +20,7 @@ namespace
 {
 
 constexpr uint64_t usec_per_msec = 1000;
-constexpr uint64_t min_every_us = 1000;
+constexpr uint64_t min_every_us = 10000; // pumps must be able to keep up
 
 void tell(lawn_durable_fn_t done, void *arg,
           const lawn_durable_result_t &result)
@@ -189,6 +189,7 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
     }
     Call call = {};
     call.function = "lawn_start";
+    call.tells_shards = true;
     call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
     call.joins = true;
     call.id = start.id;
@@ -238,6 +239,7 @@ lawn_status_t update(lawn_durable_t *durable,
     }
     Call call = {};
     call.function = "lawn_update";
+    call.tells_shards = true;
     call.keys = {Key::due, Key::body, Key::meta};
     call.id = update.id;
     call.args = {update.id, std::to_string(update.generation),
@@ -373,6 +375,7 @@ lawn_status_t lawn_durable_stop(lawn_durable_t *durable, const char *id,
         }
         Call call = {};
         call.function = "lawn_stop";
+        call.tells_shards = true;
         call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
         call.id = id;
         call.args = {id};
@@ -403,6 +406,7 @@ lawn_status_t lawn_durable_get(lawn_durable_t *durable, const char *id,
         }
         Call call = {};
         call.function = "lawn_get";
+        call.tells_shards = true;
         call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
         call.id = id;
         call.args = {id};

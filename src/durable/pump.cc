@@ -167,6 +167,7 @@ void PumpCore::fire(unsigned shard, uint64_t call)
     ++stats_.calls;
     Call c;
     c.function = "lawn_fire";
+    c.tells_shards = true;
     c.keys = {Key::due,  Key::body,   Key::meta,   Key::out,
               Key::push, Key::ended0, Key::ended1, Key::cron};
     c.args = {std::to_string(most_fired), std::to_string(config_.prefetch_us),

@@ -19,6 +19,12 @@ constexpr uint64_t reopen_pause_us = 500000;
 constexpr uint64_t refresh_pause_us = 100000;
 constexpr uint64_t sweep_pause_us = 1000000;
 
+// What a shard may have of a bound of the namespace. 0 is none.
+uint64_t share_of(uint64_t bound, unsigned shards)
+{
+    return bound / shards + (bound % shards != 0);
+}
+
 } // namespace
 
 unsigned LinkImpl::shards() const
@@ -105,8 +111,8 @@ void LinkImpl::on_main_ready(Node &node)
     }
 }
 
-// Also again when its node is back: the server may have come back empty, or
-// with a namespace of another number of shards.
+// Also again when its node is back, or says that a shard is not as it was: the
+// server may be empty, or have a namespace of another number of shards.
 void LinkImpl::open_space()
 {
     Node *const node = node_of(0);
@@ -154,10 +160,12 @@ void LinkImpl::on_opened(const redisReply *reply)
         return;
     }
     limits_.clear();
-    for (const uint64_t i : {opened.max_pending, opened.max_bytes,
+    for (const uint64_t i : {share_of(opened.max_pending, opened.shards),
+                             share_of(opened.max_bytes, opened.shards),
                              opened.keep_us, opened.keep_count}) {
         limits_.push_back(std::to_string(i));
     }
+    limits_.push_back(std::to_string(opened.shards));
     shards_ = opened.shards;
     shard_slots_.clear();
     for (unsigned i = 0; i < shards_; ++i) {

@@ -66,7 +66,7 @@ std::string line_of(std::string_view text)
 {
     // These words are for programs; what follows is a sentence.
     for (const std::string_view code :
-         {"LAWN FULL ", "LAWN SHARDS ", "LAWN VERSION "}) {
+         {"LAWN FULL ", "LAWN REOPEN ", "LAWN SHARDS ", "LAWN VERSION "}) {
         if (begins_with(text, code)) {
             text.remove_prefix(code.size());
         }

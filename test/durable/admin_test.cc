@@ -206,6 +206,22 @@ TEST_F(DurableAdmin, CountsWhatThereIs)
     EXPECT_EQ(after.in_flight, 0U);
 }
 
+TEST_F(DurableAdmin, CountsRetriesThatAreSuperseded)
+{
+    lawn_durable_start_t periodic = timer("a", 0);
+    periodic.every_us = hour_us;
+    start(periodic);
+    Taker taker(client);
+    taker.answer = [&](const lawn_durable_delivery_t *d) {
+        taker.reply(d, LAWN_DURABLE_RETRY, 2 * hour_us);
+    };
+    taker.open();
+    add_pump(client);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(stats().superseded, 1U);
+    EXPECT_EQ(stats().retried, 0U);
+}
+
 TEST_F(DurableAdmin, DrainsANamespace)
 {
     start_many(10, hour_us, "12345678");

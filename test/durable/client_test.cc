@@ -180,7 +180,7 @@ TEST_F(DurableClient, RefusesBadArguments)
         [](Start *s) { s->backoff_max_us = UINT64_MAX; },
         [](Start *s) { s->misfire_us = UINT64_MAX; },
         [](Start *s) { s->misfire = static_cast<lawn_durable_misfire_t>(3); },
-        [](Start *s) { s->every_us = 1; },
+        [](Start *s) { s->every_us = 9999; },
         [](Start *s) { s->every_us = UINT64_MAX; },
         [](Start *s) { s->cron = "61 * * * *"; },
         [](Start *s) {
@@ -279,6 +279,37 @@ TEST_F(DurableClient, SaysWhenTheNamespaceIsFull)
     EXPECT_EQ(limited.start("a").status, LAWN_OK);
     limited.stop("a");
     EXPECT_EQ(limited.start("b").status, LAWN_OK);
+}
+
+// Each shard has its share of the bounds, rounded up.
+TEST_F(DurableClient, DividesTheBoundsAmongTheShards)
+{
+    const auto start_many = [](Client *limited) {
+        unsigned started = 0;
+        for (int i = 0; i < 60; ++i) {
+            lawn_durable_start_t start = Client::in_an_hour("");
+            const std::string id = std::to_string(i);
+            start.id = id.c_str();
+            start.payload = "x";
+            start.payload_size = 1;
+            started += limited->start(start).status == LAWN_OK;
+        }
+        return started;
+    };
+    Client timers(server.url(), [](lawn_durable_params_t *params) {
+        params->name_space = "timers";
+        params->max_pending = 9;
+    });
+    EXPECT_EQ(start_many(&timers), 12U);
+    Client bytes(server.url(), [](lawn_durable_params_t *params) {
+        params->name_space = "bytes";
+        params->max_payload_bytes = 3;
+    });
+    EXPECT_EQ(start_many(&bytes), 4U);
+    Client free(server.url(), [](lawn_durable_params_t *params) {
+        params->name_space = "free";
+    });
+    EXPECT_EQ(start_many(&free), 60U);
 }
 
 TEST_F(DurableClient, AnswersManyRequestsOnce)

@@ -120,7 +120,7 @@ const Fault faults[] = {
      "call('ZRANGE', f.due, '-inf', now, 'BYSCORE'",
      "call('ZRANGE', f.due, '-inf', now + 50000, 'BYSCORE'"},
     {"WakesNobody", "lost", start_one_before_another,
-     "        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)\n", ""},
+     "try('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)", "0"},
     {"AStopLies", "stopped", stop_one,
      "    call('HSET', ended, id, end_record(STOPPED, body, pack('<d', now)))\n"
      "    call('ZREM', keys[1], id)\n"

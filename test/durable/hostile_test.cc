@@ -64,7 +64,7 @@ std::string good_reply(const std::vector<std::string> &words)
         return "*5\r\n:4\r\n:0\r\n:0\r\n:1\r\n:1\r\n";
     }
     if (name == "lawn_start") {
-        const size_t starts = (words.size() - 3 - std::stoul(words[2])) / 3;
+        const size_t starts = (words.size() - 4 - std::stoul(words[2])) / 3;
         std::string reply = "*" + std::to_string(starts) + "\r\n";
         for (size_t i = 0; i < starts; ++i) {
             reply += bulk(good_start());

@@ -130,6 +130,7 @@ TEST_F(Lawnd, FiresForConsumers)
     expect_state("one", "success");
     EXPECT_TRUE(becomes([&] { return metric("lawnd_fired_total") == 1; }));
     EXPECT_EQ(metric("lawnd_lateness_seconds_count"), 1);
+    EXPECT_EQ(metric("lawn_durable_superseded_total"), 0);
 }
 
 TEST_F(Lawnd, AnswersOfTargetsDecide)

@@ -13,36 +13,9 @@ namespace
 
 using namespace lawn_test;
 
-constexpr int64_t hour = 3600000000;
-
-class DurableAnswer : public Store
+class DurableAnswer : public AnsweredStore
 {
 public:
-    DurableAnswer()
-    {
-        join();
-    }
-
-    Delivery deliver(const std::string &id, const Options &options = {},
-                     const std::string &payload = "payload")
-    {
-        start(id, ago(1), payload, options);
-        EXPECT_EQ(fire().fired(), 1U);
-        return read().at(0);
-    }
-
-    long long unanswered()
-    {
-        return server.command({"XPENDING", key("out"), group})[0].integer;
-    }
-
-    static Options attempts(unsigned most)
-    {
-        Options options;
-        options.max_attempts = static_cast<uint16_t>(most);
-        return options;
-    }
-
     std::set<std::string> list(int state, unsigned count = 1000)
     {
         std::set<std::string> ids;
@@ -262,7 +235,10 @@ TEST_F(DurableAnswer, WhatWasTakenTooOftenIsDead)
     EXPECT_TRUE(take(0).empty());
     EXPECT_EQ(state("a"), dead);
     EXPECT_EQ(unanswered(), 0);
-    EXPECT_EQ(entries("dead").at(0).reason, "lease");
+    const Delivery letter = entries("dead").at(0);
+    EXPECT_EQ(letter.reason, "lease");
+    EXPECT_EQ(letter.attempt, 3U);
+    EXPECT_EQ(decoded<Got>(get_reply("a")).end.attempt, 3U);
     EXPECT_EQ(stats()["bytes"], 0);
     // For another group nothing is ever dead.
     join("reader");
@@ -280,9 +256,16 @@ TEST_F(DurableAnswer, ARetryCountsWhatWasTaken)
               Answered::taken);
     while (fire().fired() == 0) {
     }
-    const Delivery last = read().at(0);
+    Delivery last = read().at(0);
     EXPECT_EQ(last.attempt, 3U);
     EXPECT_EQ(answer(last, retry_verdict(0, 1, "")), Answered::dead);
+    deliver("b", attempts(3));
+    take(0);
+    last = take(0).at(0);
+    EXPECT_EQ(answer(last, retry_verdict(0, last.deliveries, "")),
+              Answered::dead);
+    EXPECT_EQ(entries("dead").at(1).attempt, 3U);
+    EXPECT_EQ(decoded<Got>(get_reply("b")).end.attempt, 3U);
 }
 
 TEST_F(DurableAnswer, AnOldDeliveryThatNobodyAnswersChangesNothing)
@@ -329,76 +312,9 @@ TEST_F(DurableAnswer, WhatItsOwnerReleasesWasNotDelivered)
     EXPECT_EQ(state("a"), delivered);
 }
 
-TEST_F(DurableAnswer, AnOccurrenceIsTriedAgainBeforeTheNext)
-{
-    Options options;
-    options.every_us = hour;
-    const Delivery first = deliver("a", options);
-    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
-    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::too_late);
-    while (fire().fired() == 0) {
-    }
-    const Delivery second = read().at(0);
-    EXPECT_EQ(second.generation, first.generation);
-    EXPECT_EQ(second.attempt, 2U);
-    const Got next = decoded<Got>(get_reply("a"));
-    EXPECT_EQ(next.state, pending);
-    EXPECT_EQ(next.body.attempt, 1U);
-    EXPECT_EQ(next.body.due_us, first.due_us + hour);
-    EXPECT_GT(next.body.generation, first.generation);
-    EXPECT_EQ(answer(second, retry_verdict(2 * hour, 1, "")),
-              Answered::superseded);
-    EXPECT_EQ(stats()["superseded"], 1);
-    EXPECT_EQ(decoded<Got>(get_reply("a")).body.due_us, first.due_us + hour);
-    EXPECT_EQ(stop("a").state, stopped);
-}
-
-TEST_F(DurableAnswer, WhatWasStartedAnewIsNotTriedAgainForWhatWas)
-{
-    Options options;
-    options.every_us = hour;
-    options.token = 1;
-    const Delivery once = deliver("a");
-    start("a", ago(1), "", options);
-    fire();
-    const Delivery before = read().at(0);
-    options.token = 2;
-    const Started now = start("a", "+1000000000", "", options);
-    for (const Delivery &old : {once, before}) {
-        EXPECT_EQ(answer(old, retry_verdict(0, 1, "")), Answered::too_late);
-        const Got got = decoded<Got>(get_reply("a"));
-        EXPECT_EQ(got.body.generation, now.generation);
-        EXPECT_EQ(got.body.due_us, now.due_us);
-    }
-    EXPECT_EQ(unanswered(), 0);
-}
-
-TEST_F(DurableAnswer, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
-{
-    Options options = attempts(1);
-    options.every_us = hour;
-    const Delivery d = deliver("a", options);
-    EXPECT_EQ(answer(d, retry_verdict(0, 1, "why")), Answered::dead);
-    EXPECT_EQ(state("a"), pending);
-    const Delivery letter = entries("dead").at(0);
-    EXPECT_EQ(letter.generation, d.generation);
-    EXPECT_EQ(letter.error, "why");
-    EXPECT_EQ(letter.payload, "payload");
-    // It is replayed as a timer that fires once, when the other is no more.
-    EXPECT_FALSE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
-                                        {letter.entry, "a"}))
-                     .replayed);
-    stop("a");
-    EXPECT_TRUE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
-                                       {letter.entry, "a"}))
-                    .replayed);
-    EXPECT_EQ(fire().fired(), 1U);
-    EXPECT_EQ(state("a"), delivered);
-}
-
 TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "10"});
+    prepare("0", "0", "3600000000", "10");
     for (int i = 0; i < 35; ++i) {
         start(std::to_string(i), "+1000000");
         EXPECT_EQ(stop(std::to_string(i)).state, stopped);
@@ -412,7 +328,7 @@ TEST_F(DurableAnswer, EndsAreKeptUntilThereAreTooMany)
 
 TEST_F(DurableAge, EndsAreKeptForTheirTime)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "1000"});
+    prepare("0", "0", "3600000000", "1000");
     start("a", "+1000000");
     stop("a");
     for (const char *const seconds : {"4000", "8000"}) {
@@ -448,6 +364,54 @@ TEST_F(DurableAnswer, TimersAreListedByState)
         stop(id);
     }
     EXPECT_EQ(list(stopped, 20), wanted);
+}
+
+// Many timers have the same due time. The pages are taken while those before
+// them fire, the last one that was listed among them.
+TEST_F(DurableAnswer, WhatDoesNotChangeIsListedWhileOthersFire)
+{
+    const auto page = [this](std::string *cursor) {
+        const Reply reply = call("lawn_list", "due body meta ended0 ended1",
+                                 {std::to_string(pending), *cursor, "10"});
+        const Tree tree(reply);
+        Listed listed;
+        EXPECT_TRUE(decode(tree.get(), &listed)) << to_string(reply);
+        std::vector<std::string> ids;
+        for (const Listed::Timer &t : listed.timers) {
+            ids.emplace_back(t.id);
+        }
+        *cursor = listed.cursor;
+        return ids;
+    };
+    const int64_t early = now() + hour;
+    for (int i = 0; i < 60; ++i) {
+        start("id-" + std::to_string(i), std::to_string(early + i / 25));
+    }
+    start("\xff", std::to_string(early));
+    start("A", std::to_string(early));
+    std::multiset<std::string> seen;
+    std::set<std::string> fired;
+    std::string cursor = "0";
+    do {
+        const std::vector<std::string> ids = page(&cursor);
+        seen.insert(ids.begin(), ids.end());
+        // The last of the page, and one of its middle.
+        for (const size_t at : {size_t{9}, size_t{4}}) {
+            if (at < ids.size()) {
+                stop(ids[at]);
+                fired.insert(ids[at]);
+            }
+        }
+    } while (cursor != "0" && !cursor.empty());
+    EXPECT_EQ(seen.size(), 62U);
+    EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 62U);
+    EXPECT_EQ(fired.size(), 12U);
+    for (const char *const bad : {"1", "x y", "1 ", " a", "nan a"}) {
+        EXPECT_TRUE(call("lawn_list", "due body meta ended0 ended1",
+                         {std::to_string(pending), bad, "10"})
+                        .is_error())
+            << bad;
+    }
 }
 
 TEST_F(DurableAnswer, CountsAreRight)

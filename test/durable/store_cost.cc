@@ -60,6 +60,14 @@ double cpu_us(RedisServer *server)
                   info(server, "cpu", "used_cpu_sys"));
 }
 
+// An empty shard of a namespace that has no other.
+void begin_anew(RedisServer *server)
+{
+    server->command({"FLUSHALL"});
+    server->command(call("lawn_prepare", {"meta"},
+                         {"0", "0", "3600000000", "100000", "1"}));
+}
+
 void expect(bool condition, const Reply &reply)
 {
     if (!condition) {
@@ -72,7 +80,7 @@ void expect(bool condition, const Reply &reply)
 Words starts(unsigned first, unsigned count, const char *when)
 {
     const std::string tail = lawn::durable::encode_tail({}, payload);
-    Words args;
+    Words args = {"1"};
     for (unsigned i = 0; i < count; ++i) {
         args.insert(args.end(),
                     {"session-" + std::to_string(first + i), when, tail});
@@ -209,7 +217,7 @@ private:
         const Reply fired = server_->command(call(
             "lawn_fire",
             {"due", "body", "meta", "out", "push", "ended0", "ended1", "cron"},
-            {std::to_string(batch_), "0", "1"}));
+            {"1", std::to_string(batch_), "0", "1"}));
         expect(fired.size() == 5 && fired[1].size() == batch_, fired);
     }
 
@@ -262,12 +270,12 @@ int main(int argc, char **argv)
         server.command({"FLUSHALL"});
         server.command({"XGROUP", "CREATE", key("out"), "g", "0", "MKSTREAM"});
         const double least = Lives(&server, timers, batch).least();
-        server.command({"FLUSHALL"});
+        begin_anew(&server);
         server.command(call("lawn_join", {"meta", "out"}, {"g"}));
         Lives(&server, timers, batch).run(least);
     }
 
-    server.command({"FLUSHALL"});
+    begin_anew(&server);
     const double empty = info(&server, "memory", "used_memory");
     for (unsigned i = 0; i < timers; i += 1000) {
         server.command(starts(i, 1000, "+1000000000"));

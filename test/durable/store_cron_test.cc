@@ -10,7 +10,6 @@ namespace
 using namespace lawn_test;
 
 constexpr int64_t second = 1000000;
-constexpr int64_t hour = 3600 * second;
 
 class DurableCron : public Store
 {

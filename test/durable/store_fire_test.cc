@@ -15,7 +15,6 @@ namespace
 using namespace lawn_test;
 
 constexpr int64_t second = 1000000;
-constexpr int64_t hour = 3600 * second;
 
 class DurableFire : public Store
 {
@@ -311,7 +310,7 @@ TEST_F(DurableFire, StreamsAreTrimmedToWhatIsWanted)
 TEST_F(DurableFire, OtherGroupsKeepTheirEntriesWhileThereIsRoom)
 {
     join("reader");
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "300"});
+    prepare("0", "0", "3600000000", "300");
     for (int i = 0; i < 250; ++i) {
         start(std::to_string(i), ago(1));
     }
@@ -349,7 +348,7 @@ TEST_F(DurableFire, OtherGroupsKeepTheirEntriesWhileThereIsRoom)
 TEST_F(DurableFire, AGroupThatHasGoneMakesNoStreamGrow)
 {
     join("reader");
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "100"});
+    prepare("0", "0", "3600000000", "100");
     for (int i = 0; i < 12; ++i) {
         for (int timer = 0; timer < 500; ++timer) {
             start(std::to_string(timer), ago(1));

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -60,8 +61,17 @@ public:
     {
         load();
         // Bytes are counted where there is a bound.
-        call("lawn_prepare", "meta",
-             {"0", "1000000000", "3600000000", "100000"});
+        prepare("0", "1000000000");
+    }
+
+    void prepare(const std::string &max_pending, const std::string &max_bytes,
+                 const std::string &keep_us = "3600000000",
+                 const std::string &keep_count = "100000")
+    {
+        EXPECT_EQ(call("lawn_prepare", "meta",
+                       {max_pending, max_bytes, keep_us, keep_count, "1"})
+                      .integer,
+                  1);
     }
 
     void load()
@@ -71,10 +81,22 @@ public:
         ASSERT_EQ(loaded.string, "lawn") << to_string(loaded);
     }
 
-    // Calls a function. `keys` are the names of keys of the shard.
-    Reply call(const std::string &function, const std::string &keys,
-               const Words &args)
+    // Whether its first argument is the number of shards.
+    static bool names_shards(const std::string &function)
     {
+        const std::set<std::string> all = {"lawn_start",  "lawn_stop",
+                                           "lawn_update", "lawn_get",
+                                           "lawn_replay", "lawn_fire"};
+        return all.count(function) != 0;
+    }
+
+    // Calls a function. `keys` are the names of keys of the shard, which is the
+    // only one.
+    Reply call(const std::string &function, const std::string &keys, Words args)
+    {
+        if (names_shards(function)) {
+            args.insert(args.begin(), "1");
+        }
         Words names;
         std::istringstream stream(keys);
         for (std::string name; stream >> name;) {
@@ -255,6 +277,38 @@ public:
     }
 
     RedisServer server;
+};
+
+constexpr int64_t hour = 3600000000;
+
+// Has a group that reads, and answers.
+class AnsweredStore : public Store
+{
+public:
+    AnsweredStore()
+    {
+        join();
+    }
+
+    Delivery deliver(const std::string &id, const Options &options = {},
+                     const std::string &payload = "payload")
+    {
+        start(id, ago(1), payload, options);
+        EXPECT_EQ(fire().fired(), 1U);
+        return read().at(0);
+    }
+
+    long long unanswered()
+    {
+        return server.command({"XPENDING", key("out"), group})[0].integer;
+    }
+
+    static Options attempts(unsigned most)
+    {
+        Options options;
+        options.max_attempts = static_cast<uint16_t>(most);
+        return options;
+    }
 };
 
 // A server whose clock is off by what a file says.

@@ -55,7 +55,7 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         const char *keys;
         size_t args;
     } functions[] = {
-        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 4},
+        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 5},
         {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
         {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
         {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
@@ -130,6 +130,10 @@ TEST_F(DurableHostile, TailsThatAreCutShort)
         refused("lawn_start", ops, {"a", "+1", tail.substr(0, size)});
     }
     EXPECT_FALSE(start_reply({"a", "+1", tail}).is_error());
+    Options often;
+    often.every_us = 9999;
+    refused("lawn_start", ops, start_args("a", "+1", "", often),
+            "LAWN INVALID a period of less than 10 ms");
     refused("lawn_start", ops, {"a", "+1", "\x80replayed"});
     refused("lawn_start", ops, {"a", "+1", "\x80"});
     refused("lawn_start", ops,
@@ -189,7 +193,9 @@ TEST_F(DurableHostile, AnAnswerThatIsNoneDoesNotKeepTheOthers)
 TEST_F(DurableHostile, KeysOfAnotherType)
 {
     for (const char *name : {"due", "body", "meta"}) {
-        server.command({"DEL", key("meta")});
+        if (name == std::string("meta")) {
+            server.command({"DEL", key(name)});
+        }
         server.command({"SET", key(name), "text"});
         usleep(1100000); // what is remembered of the shard
         refused("lawn_start", ops, start_args("a", "+1"),
@@ -199,10 +205,33 @@ TEST_F(DurableHostile, KeysOfAnotherType)
             refused("lawn_fire", fire_keys, {"1", "0", "1"}, "WRONGTYPE");
         }
         server.command({"DEL", key(name)});
+        prepare("0", "0");
         EXPECT_FALSE(start_reply(start_args("b", "+1000000")).is_error())
             << name;
         EXPECT_EQ(stop("b").state, stopped);
     }
+}
+
+// As when all was deleted, and another program has made the namespace anew.
+TEST_F(DurableHostile, AShardOfAnotherNamespaceTakesNothing)
+{
+    const Started known = start("a", ago(1));
+    const std::string generation = std::to_string(known.generation);
+    for (const char *const shards : {"", "2"}) {
+        server.command({"HDEL", key("meta"), "shards"});
+        if (*shards != 0) {
+            server.command({"HSET", key("meta"), "shards", shards});
+        }
+        const char *const wanted = "LAWN REOPEN ";
+        refused("lawn_start", ops, start_args("b", "+1"), wanted);
+        refused("lawn_stop", ops, {"a"}, wanted);
+        refused("lawn_update", ops, {"a", generation, "+1"}, wanted);
+        refused("lawn_get", ops, {"a"}, wanted);
+        refused("lawn_replay", "due body meta dead", {"", "a"}, wanted);
+        refused("lawn_fire", fire_keys, {"1", "0", "1"}, wanted);
+    }
+    prepare("0", "0");
+    EXPECT_EQ(fire().fired(), 1U);
 }
 
 TEST_F(DurableHostile, AStreamOfAnotherTypeLosesNothing)
@@ -370,6 +399,38 @@ TEST_F(DurableHostile, WhoMayNotPublishAnswersNoLess)
     EXPECT_EQ(state("a"), pending);
     EXPECT_EQ(state("b"), success);
     EXPECT_EQ(state("c"), pending);
+}
+
+TEST_F(DurableHostile, WhoMayNotPublishStartsNoLess)
+{
+    join();
+    Options once;
+    once.max_attempts = 1;
+    start("dead", ago(2), "", once);
+    Options cron;
+    cron.cron = "0 0 1 1 *";
+    cron.next_us = max_time - 1;
+    start("cron", ago(1), "", cron);
+    EXPECT_EQ(fire().fired(), 2U);
+    const Delivery fired = read().at(0);
+    EXPECT_EQ(answer(fired, retry_verdict(0, 1, "")), Answered::dead);
+    usleep(1100000); // what is remembered of the shard
+    server.command({"ACL", "SETUSER", "default", "resetchannels"});
+    const Started a = start("a", "+1000000000");
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_TRUE(decoded<Updated>(
+                    call("lawn_update", "due body meta",
+                         {"a", std::to_string(a.generation), "+900000000"}))
+                    .updated);
+    EXPECT_TRUE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
+                                       {entries("dead").at(0).entry, "dead"}))
+                    .replayed);
+    const Got next = decoded<Got>(get_reply("cron"));
+    EXPECT_EQ(call("lawn_renew", "due body meta cron",
+                   {"cron", std::to_string(next.body.generation),
+                    std::to_string(max_time)})
+                  .integer,
+              1);
 }
 
 TEST_F(DurableHostile, AFullServerStillFires)

@@ -96,7 +96,7 @@ TEST_F(DurableStore, WhatWasStartedCanBeAskedFor)
     options.backoff_max_ms = 4000000000;
     options.misfire = 1;
     options.misfire_ms = 9;
-    options.every_us = 1000;
+    options.every_us = 10000;
     options.target = "http://localhost/";
     options.token = 0x8070605040302010;
     const Started s = start("a", "+1000000", payload, options);
@@ -115,7 +115,7 @@ TEST_F(DurableStore, WhatWasStartedCanBeAskedFor)
     EXPECT_EQ(got.body.options.backoff_max_ms, 4000000000U);
     EXPECT_EQ(got.body.options.misfire, 1U);
     EXPECT_EQ(got.body.options.misfire_ms, 9U);
-    EXPECT_EQ(got.body.options.every_us, 1000);
+    EXPECT_EQ(got.body.options.every_us, 10000);
     EXPECT_EQ(got.body.options.target, options.target);
     EXPECT_EQ(got.body.options.token, options.token);
     EXPECT_EQ(state("b"), 0);
@@ -329,7 +329,7 @@ TEST_F(DurableStore, StartsOfOneCall)
 
 TEST_F(DurableStore, StartsOfOneCallCountForTheBounds)
 {
-    call("lawn_prepare", "meta", {"2", "5", "1000", "1000"});
+    prepare("2", "5", "1000", "1000");
     Words args;
     for (const Words &i :
          {start_args("a", "+1000000", "123"),
@@ -352,7 +352,7 @@ TEST_F(DurableStore, StartsOfOneCallCountForTheBounds)
 
 TEST_F(DurableStore, NoMoreTimersThanTheBound)
 {
-    call("lawn_prepare", "meta", {"2", "0", "1000", "1000"});
+    prepare("2", "0", "1000", "1000");
     start("a", "+1000000");
     start("b", "+1000000");
     const auto start_c = [this] {
@@ -364,13 +364,13 @@ TEST_F(DurableStore, NoMoreTimersThanTheBound)
     start("a", "+2000000"); // none more than before
     stop("b");
     EXPECT_FALSE(start_c().is_error());
-    call("lawn_prepare", "meta", {"0", "0", "1000", "1000"});
+    prepare("0", "0", "1000", "1000");
     start("d", "+2000000");
 }
 
 TEST_F(DurableStore, NoMoreBytesThanTheBound)
 {
-    call("lawn_prepare", "meta", {"0", "10", "1000", "1000"});
+    prepare("0", "10", "1000", "1000");
     const std::string generation =
         std::to_string(start("a", "+1000000", "123456").generation);
     start("b", "+1000000", "1234");
@@ -391,7 +391,7 @@ TEST_F(DurableStore, NoMoreBytesThanTheBound)
 
 TEST_F(DurableStore, WithoutBoundsNothingIsCounted)
 {
-    call("lawn_prepare", "meta", {"0", "0", "3600000000", "100000"});
+    prepare("0", "0", "3600000000", "100000");
     start("a", "+1000000", "123456");
     start("a", "+1000000", "1234567");
     EXPECT_EQ(stats()["bytes"], 0);
@@ -402,10 +402,19 @@ TEST_F(DurableStore, WithoutBoundsNothingIsCounted)
 
 TEST_F(DurableStore, WhileItIsDrainedNothingIsStarted)
 {
-    start("a", "+1000000");
+    Options known;
+    known.token = 7;
+    const Started a = start("a", "+1000000", "", known);
     EXPECT_EQ(call("lawn_drain", "meta", {"1"}).integer, 1);
-    EXPECT_EQ(start_reply(start_args("b", "+1"), "due body meta").string,
-              "LAWN FULL the namespace is being drained");
+    for (const char *const id : {"a", "b"}) {
+        EXPECT_EQ(start_reply(start_args(id, "+1"), "due body meta").string,
+                  "LAWN FULL the namespace is being drained");
+    }
+    EXPECT_TRUE(start("a", "+1000000", "", known).repeated);
+    EXPECT_TRUE(
+        decoded<Updated>(call("lawn_update", "due body meta",
+                              {"a", std::to_string(a.generation), "+1000000"}))
+            .updated);
     EXPECT_EQ(stop("a").state, stopped);
     call("lawn_drain", "meta", {"0"});
     start("b", "+1");

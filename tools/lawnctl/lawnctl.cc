@@ -41,8 +41,8 @@ Commands:
                   ID GENERATION DUE ATTEMPT REASON ERROR
   stats           print counts of the namespace
   drain [--timeout DURATION] [--end]
-                  take no new timers and wait until none is left; --end takes
-                  new ones again
+                  take no starts and wait until no timer is left (periodic
+                  ones must be stopped); --end takes starts again
   load --rate N --seconds S [--delay DURATION [--spread DURATION]]
       [--pumps N] [--consumers N] [--leave]
                   start timers at a rate, and measure; pumps (0: those that

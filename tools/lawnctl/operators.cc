@@ -232,7 +232,7 @@ int command_stats(const Settings &settings, Arguments &arguments)
         {"fired", stats->fired},     {"succeeded", stats->succeeded},
         {"failed", stats->failed},   {"retried", stats->retried},
         {"died", stats->died},       {"missed", stats->missed},
-        {"corrupt", stats->corrupt},
+        {"corrupt", stats->corrupt}, {"superseded", stats->superseded},
     };
     Table table;
     Json json;

@@ -125,8 +125,8 @@ lawn_durable_start_t take_start(Arguments &arguments, Texts &texts)
     take_due(arguments, start);
     take_misfire(arguments, start);
     if (const auto every = arguments.take_duration("--every")) {
-        if (*every < 1000) {
-            fail("--every takes 1ms at least");
+        if (*every < 10000) {
+            fail("--every takes 10ms at least");
         }
         if (start.cron != nullptr) {
             fail("--every and --cron exclude each other");

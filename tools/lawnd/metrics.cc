@@ -143,6 +143,9 @@ void put_store(Writer &out, const lawn_durable_stats_t &store)
     out.counter("lawn_durable_corrupt_total",
                 "Timers dropped because others had written over them.",
                 store.corrupt);
+    out.counter("lawn_durable_superseded_total",
+                "Retries not made, as the next occurrence came first.",
+                store.superseded);
 }
 
 } // namespace

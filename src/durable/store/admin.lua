@@ -14,7 +14,7 @@ end)
 
 local REPLAYED = 'replayed' -- the mark
 
-register('lawn_replay', 4, 2, 2, {}, function(keys, args)
+register_of_shard('lawn_replay', 4, 2, 2, {}, function(keys, args)
     local entry, id = args[1], args[2]
     if entry ~= '' and not string.match(entry, '^%d+%-%d+$') then
         return invalid('entry')
@@ -49,11 +49,41 @@ register('lawn_replay', 4, 2, 2, {}, function(keys, args)
     return {1, generation, now}
 end)
 
+-- Whether an id comes before another in a ZSET. Lua would ask the locale.
+local function id_is_before(a, b)
+    for i = 1, math.min(#a, #b) do
+        local x, y = byte(a, i), byte(b, i)
+        if x ~= y then
+            return x < y
+        end
+    end
+    return #a < #b
+end
+
+-- How many timers there are until that of the id, due then, inclusive; it need
+-- not be there any more.
+local function rank_after(due_key, due, id)
+    local low = call('ZCOUNT', due_key, '-inf', '(' .. due)
+    local high = low + call('ZCOUNT', due_key, due, due)
+    while low < high do
+        local middle = floor((low + high) / 2)
+        if id_is_before(id, call('ZRANGE', due_key, middle, middle)[1]) then
+            high = middle
+        else
+            low = middle + 1
+        end
+    end
+    return low
+end
+
+-- The cursor is the due time and the id of the last one, as those before it may
+-- fire meanwhile.
 local function list_pending(keys, cursor, most)
-    local from = integer(cursor, 0, MOST)
-    if not from then
+    local due, last = string.match(cursor, '^(%S+) (.+)$')
+    if not tonumber(due) and cursor ~= '0' then
         return invalid('cursor')
     end
+    local from = due and rank_after(keys[1], due, last) or 0
     local ids = call('ZRANGE', keys[1], from, from + most - 1, 'WITHSCORES')
     local list = {}
     for i = 1, #ids, 2 do
@@ -63,8 +93,8 @@ local function list_pending(keys, cursor, most)
                 tonumber(ids[i + 1]), attempt_of(body)}
         end
     end
-    local read = #ids / 2
-    return {read < most and '0' or string.format('%.0f', from + read), list}
+    local n = #ids
+    return {n < 2 * most and '0' or ids[n] .. ' ' .. ids[n - 1], list}
 end
 
 local function list_delivered(keys, cursor, most)

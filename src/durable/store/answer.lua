@@ -66,7 +66,7 @@ end
 local function retry_at(c, id, body, due)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
-    pcall(wake, c.s, c.due, due) -- the user may not be let publish
+    wake(c.s, c.due, due)
     add_count(c, 'retried')
 end
 
@@ -75,6 +75,7 @@ local function retry(c, id, body, verdict)
     local delay, deliveries, message = parse_retry(verdict)
     local attempt = attempt_of(body) + deliveries
     if attempt > attempts_of(body) then
+        body = with_attempt(body, attempt - 1)
         add_dead(c.dead, id, c.now, body, 'attempts', message)
         finish(c, id, body, DEAD, 'dead')
         return 2, false
@@ -85,13 +86,14 @@ local function retry(c, id, body, verdict)
     return 1, body
 end
 
--- The occurrence `identity` of a periodic timer; the body is that of the next.
-local function retry_occurrence(c, id, body, identity, verdict)
+-- The occurrence `fired` of a periodic timer; the body is that of the next. One
+-- that is updated keeps the generation and the due time that the update told.
+local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     local delay, deliveries, message = parse_retry(verdict)
-    local attempt = attempt_of(identity) + deliveries
-    if attempt > attempts_of(body) then
-        add_dead(c.dead, id, c.now, identity .. sub(body, HEAD + 1), 'attempts',
-            message)
+    local attempt = attempt_of(fired) + deliveries
+    if attempt > attempts_of(fired) then
+        add_dead(c.dead, id, c.now, with_attempt(fired, attempt - 1),
+            'attempts', message)
         add_count(c, 'dead')
         return 2, body
     end
@@ -100,7 +102,7 @@ local function retry_occurrence(c, id, body, identity, verdict)
     local o = parse(body, HEAD + 1)
     local is_pending = call('ZSCORE', c.due, id)
     local is_sought = o and o.cron and not is_pending
-    if not o or o.after or
+    if not o or o.after or is_updated or
         (not is_sought and (due >= due_next or not is_pending)) then
         add_count(c, 'superseded')
         return 3, body
@@ -108,20 +110,11 @@ local function retry_occurrence(c, id, body, identity, verdict)
     o.after = pack('<d', is_sought and
         math.max(math.min(due_next, due), 1) or due_next)
     c.counts.bytes = c.counts.bytes + #o.after
-    body = head(generation_of(identity), due, attempt) ..
+    body = head(generation_of(fired), due, attempt) ..
         tail_of(o, sub(body, o.payload))
     retry_at(c, id, body, due)
     return 1, body
 end
-
--- Whether an entry is an occurrence of this timer, and not of one that had its
--- id before.
-local function is_occurrence(stream, entry, body)
-    local found = call('XRANGE', stream, entry, entry)[1]
-    local fired = found and body_in(found[2])
-    return fired and is_periodic(fired) and token_of(fired) == token_of(body)
-end
-
 
 -- The entries and ids of the arguments of lawn_answer, whether more is among
 -- the verdicts than done and fail, and which are refused; nil and an error if it
@@ -158,13 +151,23 @@ local function answer(c, id, body, verdict)
     return retry(c, id, body, verdict)
 end
 
-local function answer_occurrence(c, id, body, identity, verdict)
+-- The same for an entry of a periodic timer.
+local function answer_occurrence(c, stream, entry, id, body, identity,
+    verdict)
+    local found = call('XRANGE', stream, entry, entry)[1]
+    local fired = found and body_in(found[2])
+    local is_ours, is_same = false, false
+    if fired and sub(fired, 1, HEAD) == identity then
+        is_ours, is_same = is_occurrence(fired, body)
+    end
     local kind = byte(verdict)
-    if kind == 100 or kind == 102 then
+    if not is_ours then
+        return 0, body
+    elseif kind == 100 or kind == 102 then
         add_count(c, kind == 100 and 'success' or 'fail')
         return 1, body
     end
-    return retry_occurrence(c, id, body, identity, verdict)
+    return retry_occurrence(c, id, body, fired, not is_same, verdict)
 end
 
 register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
@@ -218,10 +221,9 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
                         result, changed[id] = answer(c, id, body, verdict)
                     end
                 elseif try('XACK', stream, group, entries[i]) == 1 and
-                    not same and (byte(verdict) <= 102 or
-                    is_occurrence(stream, entries[i], body)) then
-                    result, changed[id] =
-                        answer_occurrence(c, id, body, identity, verdict)
+                    not same then
+                    result, changed[id] = answer_occurrence(c, stream,
+                        entries[i], id, body, identity, verdict)
                 end
             end
             results[i] = result

@@ -121,12 +121,27 @@ local function token_of(body)
     return byte(body, HEAD + 1) % 2 == 1 and sub(body, HEAD + 2, HEAD + 9) or ''
 end
 
+-- The mark of a periodic timer with the generation `generation` by its start.
+local function mark_of_start(generation)
+    return pack('<I4', generation % 4294967296) .. '\0\0\0\0'
+end
+
+-- The mark of a periodic timer with the mark `old` after an update.
+local function mark_of_both(old, update)
+    return sub(old, 1, 4) .. sub(update, 5)
+end
+
 local function generation_of(body)
     return (unpack_struct('<d', body))
 end
 
 local function attempt_of(body)
     return (unpack_struct('<H', body, 17))
+end
+
+local function with_attempt(body, attempt)
+    return sub(body, 1, 16) .. pack('<H', math.min(attempt, 65535)) ..
+        sub(body, HEAD + 1)
 end
 
 local function attempts_of(body)
@@ -151,6 +166,15 @@ end
 local function bytes_of(body)
     return body and #body - HEAD - 1 -
         ((byte(body, HEAD + 1) or 0) >= MARK and 8 or 0) or 0
+end
+
+-- Whether `fired` is an occurrence of the periodic timer that has `body` now,
+-- and not of a start that had its id before; and whether no update was between.
+local function is_occurrence(fired, body)
+    local old, new = parse(fired, HEAD + 1), parse(body, HEAD + 1)
+    local mark, present = old and old.mark or '', new and new.mark or ''
+    return old and new and is_periodic(fired) and
+        sub(mark, 1, 4) == sub(present, 1, 4), mark == present
 end
 
 -- The body in the fields of an entry, and the id; nil if it is not ours.

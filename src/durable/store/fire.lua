@@ -191,7 +191,7 @@ local function settle(f, done, ended0, ended1)
     trim(f.s, f.push)
 end
 
-register('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
+register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
     local limit = integer(args[1], 1, 500)
     local horizon = integer(args[2], 0, MOST)
     local most = integer(args[3], 1, 64)

@@ -10,7 +10,8 @@
 --
 --   {N:S}:due     ZSET    id -> when it is due, microseconds since 1970
 --   {N:S}:body    HASH    id -> body; a timer that is pending or delivered
---   {N:S}:meta    HASH    generation counter, limits, groups, counters
+--   {N:S}:meta    HASH    generation counter, limits, groups, counters, and the
+--                         number of shards that it was prepared for
 --   {N:S}:out     STREAM  what has fired for the namespace's consumers
 --   {N:S}:push    STREAM  what has fired for a target; lawnd's group reads it
 --   {N:S}:dead    STREAM  dead letters
@@ -36,7 +37,9 @@
 --       text
 --   64: target u16 + text
 --   128: mark, 8 bytes: the update or the replay that has put it in place, so
---       that a repeat is known; not by start
+--       that a repeat is known. Of a periodic timer, the first 4 are of its
+--       start, and all its occurrences have them; the update has the others.
+--       Not in the tail of a start
 --   payload, the rest
 --
 -- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body.
@@ -49,27 +52,32 @@
 --
 -- FUNCTION, its keys: its arguments -> its reply
 --
+-- `shards` is the number of shards by lawn_open. Functions that have it as the
+-- first argument answer with LAWN REOPEN if the shard is not prepared for it.
+--
 -- lawn_version: -> 1
 -- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
 --     the first
--- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this shard
---     -> 1; once per shard after lawn_open, and after a server came back empty
--- lawn_start, due body meta ended0 ended1: for each: id, when, tail
+-- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this
+--     shard, shards
+--     -> 1; once per shard after lawn_open, and after a server came back empty.
+--     The bounds are the shard's shares of those of the namespace
+-- lawn_start, due body meta ended0 ended1: shards, for each: id, when, tail
 --     -> [generation f64 + due f64 + now f64 + repeated u8 + state u8, or an
 --     error, ..]
 --     when: "+D" from now, or "T". A cron timer has its `next` in the tail.
 --     The ended keys may be left out if no tail has a token.
--- lawn_stop, due body meta ended0 ended1: id [, generation]
+-- lawn_stop, due body meta ended0 ended1: shards, id [, generation]
 --     -> [state, generation]; 5: it is stopped, by this call or before
--- lawn_update, due body meta: id, generation, when or "" [, payload]
+-- lawn_update, due body meta: shards, id, generation, when or "" [, payload]
 --     -> [1, generation, due, now], also if the latest update was the same; or
 --     [0, generation now or 0, state]
--- lawn_get, due body meta ended0 ended1: id
+-- lawn_get, due body meta ended0 ended1: shards, id
 --     -> [state, now, body or end or ""]
--- lawn_fire, due body meta out push ended0 ended1 cron: limit (1..500),
---     horizon_us, count (1..64)
+-- lawn_fire, due body meta out push ended0 ended1 cron: shards,
+--     limit (1..500), horizon_us, count (1..64)
 --     -> [now, [lateness], more 0|1, cron timers to renew, [due times]]: how
 --     late each that has fired is; the first time that is due, if there is one,
 --     and those after it until now + horizon; ascending, distinct, of the first
@@ -100,7 +108,7 @@
 --     time of the expression after `after` is wanted by
 -- lawn_renew, due body meta cron: id, generation, next, .. -> how many it took;
 --     next 0: the expression has no further time, the timer ends with the next
--- lawn_replay, due body meta dead: entry or "", id
+-- lawn_replay, due body meta dead: shards, entry or "", id
 --     -> [1, generation, due], also if there is a timer that was replayed; or
 --     [0, 0, 0] if there is no such letter, or [0, generation, 0] if there is
 --     another timer of its id
@@ -112,8 +120,8 @@
 -- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
 --
 -- Errors of their own begin with LAWN and a word: INVALID argument, FULL,
--- SHARDS, VERSION, CORRUPT. An error has changed nothing: what can fail, a key
--- of a wrong type for one, is read before anything is written.
+-- SHARDS, VERSION, CORRUPT, REOPEN. An error has changed nothing: what can
+-- fail, a key of a wrong type for one, is read before anything is written.
 
 -- A library has no globals while it is loaded, so the first call sets these.
 local call, try, byte, char, sub, find, format, pack, unpack_struct, band, floor
@@ -134,6 +142,7 @@ local MAX_PAYLOAD = 65536
 local MAX_TARGET = 2048
 local MAX_BATCH = 1000
 local MAX_ATTEMPTS = 10  -- where the timer says nothing
+local LEAST_EVERY = 10000 -- of a start; a call fires one occurrence of a timer
 local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
 local CONSUMER_IDLE_MS = 3600000
@@ -219,6 +228,23 @@ local function register(name, keys_wanted, args_least, args_most, flags, run)
                 redis.error_reply(message)
         end,
     }
+end
+
+-- The same for a function whose first argument is how many shards the caller
+-- takes the namespace for, and whose third key is `meta`. If all was deleted,
+-- and maybe another program has made the namespace anew, the caller must open
+-- it again: nobody may look after a shard that it would write to.
+local function register_of_shard(name, keys_wanted, args_least, args_most,
+    flags, run)
+    register(name, keys_wanted, args_least + 1, args_most + 1, flags,
+        function(keys, args)
+            local shards = table.remove(args, 1)
+            if call('HGET', keys[3], 'shards') ~= shards then
+                return redis.error_reply('LAWN REOPEN this is no shard of a ' ..
+                    'namespace of ' .. sub(shards, 1, 10) .. ' shards')
+            end
+            return run(keys, args)
+        end)
 end
 
 register('lawn_version', 0, 0, 0, {'no-writes', 'allow-stale'}, function()

@@ -43,7 +43,11 @@ register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
         tonumber(m[5]) or KEEP_US, tonumber(m[6]) or KEEP_COUNT}
 end)
 
-register('lawn_prepare', 1, 4, 4, {'allow-oom'}, function(keys, args)
+register('lawn_prepare', 1, 5, 5, {'allow-oom'}, function(keys, args)
+    local shards = integer(args[5], 1, 1024)
+    if not shards then
+        return invalid('shards')
+    end
     local present = call('HMGET', keys[1], unpack(limits))
     for i = 1, 4 do
         local wanted = integer(args[i], 0, MOST)
@@ -56,6 +60,9 @@ register('lawn_prepare', 1, 4, 4, {'allow-oom'}, function(keys, args)
         elseif wanted == 0 and present[i] then
             call('HDEL', keys[1], limits[i])
         end
+    end
+    if call('HGET', keys[1], 'shards') ~= args[5] then
+        call('HSET', keys[1], 'shards', shards)
     end
     forget_shard(keys[1])
     return 1
@@ -102,7 +109,6 @@ end
 -- What the namespace has room for, where it has bounds.
 local function room_of(s, keys)
     return {
-        draining = s.draining,
         timers = s.max_pending and s.max_pending - call('HLEN', keys[2]),
         bytes = s.max_bytes and
             s.max_bytes - (tonumber(call('HGET', keys[3], 'bytes')) or 0),
@@ -110,13 +116,15 @@ local function room_of(s, keys)
     }
 end
 
+local function being_drained()
+    return redis.error_reply('LAWN FULL the namespace is being drained')
+end
+
 -- An error if there is no room for a tail instead of `old` bytes, nil if there
 -- is no timer of its id; or nil, and then the room is taken.
 local function refusal(room, old, tail)
     local more = bytes_of_tail(tail) - (old or 0)
-    if room.draining and not old then
-        return redis.error_reply('LAWN FULL the namespace is being drained')
-    elseif room.timers and not old and room.timers <= 0 then
+    if room.timers and not old and room.timers <= 0 then
         return redis.error_reply(
             'LAWN FULL as many timers are pending as the namespace may have')
     elseif room.bytes and more > 0 and room.taken + more > room.bytes then
@@ -167,7 +175,8 @@ end
 local function put_one(keys, id, old, due, attempt, tail, now)
     local s = shard_of(keys[3], now)
     local room = s.is_limited and room_of(s, keys)
-    local failure = room and refusal(room, old, tail)
+    local failure = s.draining and not old and being_drained() or
+        room and refusal(room, old, tail)
     if failure then
         return nil, failure
     end
@@ -178,17 +187,19 @@ local function put_one(keys, id, old, due, attempt, tail, now)
     return generation, failure
 end
 
--- When a start is due, and its token if it has one; false and an error if it is
--- none.
+-- When a start is due, its token if it has one, and its options if it is
+-- periodic; false and an error if it is none.
 local function check_start(id, when, tail, now)
     if not id_is_valid(id) then
         return false, invalid('id')
     end
-    local payload, token = 2, nil
+    local payload, token, o = 2, nil, nil
     if byte(tail) ~= 0 then
-        local o = parse(tail, 1)
+        o = parse(tail, 1)
         if not o or o.after or o.mark then
             return false, invalid('options')
+        elseif o.every and unpack_struct('<d', o.every) < LEAST_EVERY then
+            return false, invalid('a period of less than 10 ms')
         end
         payload, token = o.payload, o.token
     end
@@ -199,7 +210,7 @@ local function check_start(id, when, tail, now)
     if not due then
         return false, invalid('time')
     end
-    return due, token
+    return due, token, o and (o.every or o.cron) and o
 end
 
 -- Replies to the starts that were carried out before, and to those that there
@@ -219,6 +230,7 @@ local function admit(s, keys, ids, args, tokens, replies, now)
         elseif not replies[i] then
             replies[i] = token and not before and
                 repeated(keys, id, token, old, records[i], now) or
+                s.draining and being_drained() or
                 refusal(room, before and bytes_of_tail(args[3 * before]) or
                     old and bytes_of(old), tail)
             latest[id] = not replies[i] and i or before
@@ -227,7 +239,7 @@ local function admit(s, keys, ids, args, tokens, replies, now)
     return room.taken, like
 end
 
-register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
+register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local n = #args / 3
     if n % 1 ~= 0 then
         return invalid('number of arguments of lawn_start')
@@ -235,10 +247,11 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local now = time()
     local s = shard_of(keys[3], now)
     local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0
+    local periodic = {}
     for i = 1, n do
         local id = args[3 * i - 2]
-        local due, rest = check_start(id, args[3 * i - 1], args[3 * i], now)
-        ids[i], dues[i] = id, due
+        local due, rest, o = check_start(id, args[3 * i - 1], args[3 * i], now)
+        ids[i], dues[i], periodic[i] = id, due, o
         if rest then
             (due and tokens or replies)[i] = rest
         end
@@ -261,14 +274,19 @@ register('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
         elseif not replies[i] then
             generation = generation + 1
             local name = pack('<dd', generation, dues[i])
-            add_timer(timers, ids[i], dues[i], name .. first .. args[3 * i])
+            local tail, o = args[3 * i], periodic[i]
+            if o then
+                o.mark = mark_of_start(generation)
+                tail = tail_of(o, sub(tail, o.payload))
+            end
+            add_timer(timers, ids[i], dues[i], name .. first .. tail)
             replies[i] = name .. fresh
         end
     end
     return wanted > 0 and put(s, keys, timers, bytes) or replies
 end)
 
-register('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
+register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     local id = args[1]
     local body = call('HGET', keys[2], id)
     if not body then
@@ -309,7 +327,7 @@ local function mark_of(args)
     end))
 end
 
-register('lawn_update', 3, 3, 4, {}, function(keys, args)
+register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     local id, payload = args[1], args[4]
     local now = time()
     local due = args[3] ~= '' and due_of(args[3], now) or nil
@@ -327,9 +345,13 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     local generation = generation_of(body)
     local pending = call('ZSCORE', keys[1], id)
     local mark = mark_of(args)
-    if o.mark == mark then
+    if o.mark and (o.every or o.cron) then
+        mark = mark_of_both(o.mark, mark)
+    end
+    local is_seen = generation == tonumber(args[2])
+    if o.mark == mark and not is_seen then
         return {1, generation, (unpack_struct('<d', body, 9)), now}
-    elseif generation ~= tonumber(args[2]) or not pending then
+    elseif not is_seen or not pending then
         return {0, generation, pending and PENDING or DELIVERED}
     end
     if due and o.cron then
@@ -346,7 +368,7 @@ register('lawn_update', 3, 3, 4, {}, function(keys, args)
     return failure or {1, generation, due, now}
 end)
 
-register('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
+register_of_shard('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
     local id = args[1]
     local now = time()
     local body = call('HGET', keys[2], id)

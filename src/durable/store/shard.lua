@@ -67,11 +67,12 @@ end
 
 -- A timer is due at `due`: wakes the pumps, unless all of them call before. Or
 -- about then: if the time at which they call has just passed, they hear of this
--- timer from that call.
+-- timer from that call. The user may not be let publish: what has been written
+-- stays, and pumps find it when they look at the shard by themselves.
 local function wake(s, due_key, due)
     if not s.wake or due < s.wake then
-        call('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
-        s.wake = due
+        local told = try('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)
+        s.wake = type(told) == 'number' and due or nil
     end
 end
 

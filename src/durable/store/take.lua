@@ -18,8 +18,8 @@ local function bury_unreadable(c, stream, group, entry, fields)
     end
 end
 
--- An entry that was delivered too often, or cannot be read.
-local function bury(c, stream, group, entry, fields)
+-- An entry that was delivered too often, `deliveries` times, or cannot be read.
+local function bury(c, stream, group, entry, fields, deliveries)
     local body, id = body_in(fields)
     if not body then
         bury_unreadable(c, stream, group, entry, fields)
@@ -28,11 +28,14 @@ local function bury(c, stream, group, entry, fields)
         return
     end
     local present = call('HGET', c.body, id)
+    local attempt = attempt_of(body) + deliveries - 1
+    local last = with_attempt(body, attempt)
     if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) then
-        add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
-        finish(c, id, present, DEAD, 'dead')
-    elseif present and #present > HEAD and is_periodic(present) then
-        add_dead(c.dead, id, c.now, body, 'lease', 'not answered')
+        add_dead(c.dead, id, c.now, last, 'lease', 'not answered')
+        finish(c, id, with_attempt(present, attempt), DEAD, 'dead')
+    elseif present and is_periodic(present) and
+        is_occurrence(body, present) then
+        add_dead(c.dead, id, c.now, last, 'lease', 'not answered')
         add_count(c, 'dead')
     end
 end
@@ -68,7 +71,7 @@ register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
         local body = body_in(fields)
         if is_first and (not body or
             attempt_of(body) + before > attempts_of(body)) then
-            bury(c, stream, group, entry, fields)
+            bury(c, stream, group, entry, fields, before)
         else
             taken[#taken + 1] = {entry, before + 1, fields}
         end

@@ -1,0 +1,208 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Answers to occurrences of periodic timers.
+
+#include "store_fixture.h"
+
+namespace
+{
+
+using namespace lawn_test;
+
+using DurableOccurrence = AnsweredStore;
+
+TEST_F(DurableOccurrence, AnOccurrenceIsTriedAgainBeforeTheNext)
+{
+    Options options;
+    options.every_us = hour;
+    const Delivery first = deliver("a", options);
+    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::taken);
+    EXPECT_EQ(answer(first, retry_verdict(0, 1, "")), Answered::too_late);
+    while (fire().fired() == 0) {
+    }
+    const Delivery second = read().at(0);
+    EXPECT_EQ(second.generation, first.generation);
+    EXPECT_EQ(second.attempt, 2U);
+    const Got next = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(next.state, pending);
+    EXPECT_EQ(next.body.attempt, 1U);
+    EXPECT_EQ(next.body.due_us, first.due_us + hour);
+    EXPECT_GT(next.body.generation, first.generation);
+    EXPECT_EQ(answer(second, retry_verdict(2 * hour, 1, "")),
+              Answered::superseded);
+    EXPECT_EQ(stats()["superseded"], 1);
+    EXPECT_EQ(decoded<Got>(get_reply("a")).body.due_us, first.due_us + hour);
+    EXPECT_EQ(stop("a").state, stopped);
+}
+
+TEST_F(DurableOccurrence, WhatWasStartedAnewIsNotTriedAgainForWhatWas)
+{
+    Options options;
+    options.every_us = hour;
+    options.token = 1;
+    const Delivery once = deliver("a");
+    start("a", ago(1), "", options);
+    fire();
+    const Delivery before = read().at(0);
+    options.token = 2;
+    const Started now = start("a", "+1000000000", "", options);
+    for (const Delivery &old : {once, before}) {
+        EXPECT_EQ(answer(old, retry_verdict(0, 1, "")), Answered::too_late);
+        const Got got = decoded<Got>(get_reply("a"));
+        EXPECT_EQ(got.body.generation, now.generation);
+        EXPECT_EQ(got.body.due_us, now.due_us);
+    }
+    EXPECT_EQ(unanswered(), 0);
+}
+
+// Nothing but its start tells one from the other: neither has a token.
+TEST_F(DurableOccurrence, ALateAnswerIsNotForALaterStart)
+{
+    Options options;
+    options.every_us = hour;
+    for (const bool is_stopped : {false, true}) {
+        std::vector<Delivery> old;
+        for (int i = 0; i < 3; ++i) {
+            old.push_back(deliver("a", options));
+        }
+        if (is_stopped) {
+            EXPECT_EQ(stop("a").state, stopped);
+        }
+        const Started now = start("a", "+1000000000", "new", options);
+        const auto before = stats();
+        EXPECT_EQ(answer(old[0], retry_verdict(0, 1, "")), Answered::too_late);
+        EXPECT_EQ(answer(old[1], done_verdict()), Answered::too_late);
+        EXPECT_EQ(answer(old[2], reject_verdict("")), Answered::too_late);
+        const Got got = decoded<Got>(get_reply("a"));
+        EXPECT_EQ(got.body.generation, now.generation);
+        EXPECT_EQ(got.body.due_us, now.due_us);
+        EXPECT_EQ(got.body.payload, "new");
+        EXPECT_EQ(unanswered(), 0);
+        auto after = stats();
+        for (const char *const name :
+             {"success", "fail", "retried", "superseded"}) {
+            EXPECT_EQ(after[name], before.at(name)) << name;
+        }
+        stop("a");
+    }
+}
+
+TEST_F(DurableOccurrence, ALetterTellsItsLastAttempt)
+{
+    Options options = attempts(2);
+    options.every_us = hour;
+    deliver("taken", options);
+    EXPECT_EQ(take(0).at(0).deliveries, 2U);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(entries("dead").at(0).attempt, 2U);
+    deliver("answered", options);
+    const Delivery last = take(0).at(0);
+    EXPECT_EQ(answer(last, retry_verdict(0, last.deliveries, "")),
+              Answered::dead);
+    EXPECT_EQ(entries("dead").at(1).attempt, 2U);
+}
+
+TEST_F(DurableOccurrence, AnOldOccurrenceThatNobodyAnswersIsNoDeadLetter)
+{
+    Options options = attempts(1);
+    options.every_us = hour;
+    deliver("a", options);
+    start("a", "+1000000000", "", options);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(unanswered(), 0);
+    EXPECT_TRUE(entries("dead").empty());
+    EXPECT_EQ(stats()["dead"], 0);
+}
+
+// Bodies that are stored already may have no mark, and a shorter period.
+TEST_F(DurableOccurrence, ABodyWithoutAMarkIsUsedAsItIs)
+{
+    Options options;
+    options.every_us = hour;
+    start("a", ago(1), "", options);
+    options.every_us = 1000;
+    const std::string body =
+        server.command({"HGET", key("body"), "a"}).string.substr(0, 18) +
+        encode_tail(options, "old");
+    server.command({"HSET", key("body"), "a", body});
+    EXPECT_EQ(fire().fired(), 1U);
+    const Delivery old = read().at(0);
+    EXPECT_EQ(old.payload, "old");
+    EXPECT_EQ(answer(old, done_verdict()), Answered::taken);
+    while (fire().fired() == 0) {
+    }
+    const Delivery late = read().at(0);
+    options.every_us = hour;
+    start("a", "+1000000000", "", options);
+    EXPECT_EQ(answer(late, retry_verdict(0, 1, "")), Answered::too_late);
+    EXPECT_EQ(stats()["success"], 1);
+}
+
+// What the update has told, the generation and the due time, stays.
+TEST_F(DurableOccurrence, AnOccurrenceFromBeforeAnUpdateIsNotTriedAgain)
+{
+    Options options;
+    options.every_us = hour;
+    const Delivery retried = deliver("a", options);
+    const auto update = [this](uint64_t generation) {
+        return decoded<Updated>(
+            call("lawn_update", "due body meta",
+                 {"a", std::to_string(generation), "+2000000000", "new"}));
+    };
+    const uint64_t seen = decoded<Got>(get_reply("a")).body.generation;
+    const Updated updated = update(seen);
+    EXPECT_TRUE(updated.updated);
+    EXPECT_EQ(answer(retried, retry_verdict(0, 1, "")), Answered::superseded);
+    const Got got = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(got.body.generation, updated.generation);
+    EXPECT_EQ(got.body.due_us, updated.due_us);
+    EXPECT_EQ(update(seen).generation, updated.generation); // a repeat
+    EXPECT_EQ(stats()["superseded"], 1);
+}
+
+TEST_F(DurableOccurrence, AnUpdateLeavesAnOccurrenceToItsTimer)
+{
+    Options options;
+    options.every_us = hour;
+    const Delivery first = deliver("a", options);
+    const std::string seen =
+        std::to_string(decoded<Got>(get_reply("a")).body.generation);
+    EXPECT_TRUE(decoded<Updated>(call("lawn_update", "due body meta",
+                                      {"a", seen, "", "new"}))
+                    .updated);
+    EXPECT_EQ(answer(first, done_verdict()), Answered::taken);
+    EXPECT_EQ(stats()["success"], 1);
+    // The next one is tried again, as before.
+    const std::string now_due =
+        std::to_string(decoded<Got>(get_reply("a")).body.generation);
+    EXPECT_TRUE(decoded<Updated>(call("lawn_update", "due body meta",
+                                      {"a", now_due, ago(1)}))
+                    .updated);
+    EXPECT_EQ(fire().fired(), 1U);
+    EXPECT_EQ(answer(read().at(0), retry_verdict(0, 1, "")), Answered::taken);
+}
+
+TEST_F(DurableOccurrence, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
+{
+    Options options = attempts(1);
+    options.every_us = hour;
+    const Delivery d = deliver("a", options);
+    EXPECT_EQ(answer(d, retry_verdict(0, 1, "why")), Answered::dead);
+    EXPECT_EQ(state("a"), pending);
+    const Delivery letter = entries("dead").at(0);
+    EXPECT_EQ(letter.generation, d.generation);
+    EXPECT_EQ(letter.error, "why");
+    EXPECT_EQ(letter.payload, "payload");
+    // It is replayed as a timer that fires once, when the other is no more.
+    EXPECT_FALSE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
+                                        {letter.entry, "a"}))
+                     .replayed);
+    stop("a");
+    EXPECT_TRUE(decoded<Replayed>(call("lawn_replay", "due body meta dead",
+                                       {letter.entry, "a"}))
+                    .replayed);
+    EXPECT_EQ(fire().fired(), 1U);
+    EXPECT_EQ(state("a"), delivered);
+}
+
+} // namespace
