@@ -445,9 +445,12 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
             ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was))
             : NULL;
     int ret = 0;
-    /* If the status has changed, the timer is another thread's. */
-    if (alt && __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was) {
-        ret = lawn_rte_alt_end(alt, tim, was);
+    /* If the status has changed, another thread has the timer. It may change
+     * the status back before the exchange below. */
+    if (alt) {
+        ret = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was
+                  ? lawn_rte_alt_end(alt, tim, was)
+                  : -1;
     }
     if (ret == 0 && !lawn_rte_change(tim, &was, config)) {
         ret = -1;

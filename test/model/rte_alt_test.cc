@@ -260,6 +260,31 @@ TEST_F(RteAlt, StopNeverLies)
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// A periodical timer has the same status before it runs and after. So the
+// status goes to and fro here as fast as it can, and nobody may stop the timer:
+// its slot is that of a timer which has just expired.
+TEST_F(RteAlt, AStopThatFindsTheTimerRunningDoesNotTakeItForStopped)
+{
+    EXPECT_EQ(reset(0, 100, PERIODICAL), 0);
+    const uint64_t pending = timer()->status;
+    const uint64_t running = (pending & ~uint64_t{3}) | LAWN_RTE_TIMER_RUNNING;
+    EXPECT_TRUE(
+        lawn_shm_stop(lawn_rte_alts[shared->id][0].client, timer()->slot));
+    std::atomic<bool> is_over{false};
+    std::thread manager([&] {
+        while (!is_over) {
+            lawn_rte_set_status(timer(), running);
+            lawn_rte_set_status(timer(), pending);
+        }
+    });
+    for (uint64_t i = 0; i < scaled(200000) && !HasFailure(); ++i) {
+        EXPECT_EQ(stop(0), -1);
+    }
+    is_over = true;
+    manager.join();
+    lawn_rte_set_status(timer(), LAWN_RTE_TIMER_STOP);
+}
+
 // Whatever a process was doing: the manager goes on, every timer can be used
 // again, and runs once.
 TEST_F(RteAlt, AProcessIsKilledAtAnyTime)
