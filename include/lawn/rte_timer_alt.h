@@ -165,21 +165,38 @@ static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
     return all;
 }
 
-/* Locks an lcore of a data instance; NULL if there is none. */
-static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
+/* Under the lock: becomes a client of the lcore. */
+static inline lawn_status_t lawn_rte_alt_open(lawn_rte_alt_t *alt, uint32_t id,
+                                              uint32_t lcore)
 {
-    lawn_rte_alt_t *const all =
-        lcore < LAWN_RTE_MAX_LCORE ? lawn_rte_alt_all(id) : NULL;
-    lawn_rte_alt_t *const alt = all ? &all[lcore] : NULL;
     char path[LAWN_RTE_ALT_PATH];
-    if (!alt) {
+    return lawn_rte_alt_name(path, id, lcore)
+               ? lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client)
+               : LAWN_ERR_INVALID_PARAM;
+}
+
+/* Locks an lcore of a data instance. Stores NO_ELEM and returns NULL if there
+ * is none, or stores another status if it cannot be opened. */
+static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
+                                                 lawn_status_t *status_p)
+{
+    lawn_rte_alt_t *all, *alt;
+    *status_p = LAWN_ERR_NO_ELEM;
+    if (id >= LAWN_RTE_ALT_DATAS || lcore >= LAWN_RTE_MAX_LCORE) {
         return NULL;
     }
+    *status_p = LAWN_ERR_NO_MEMORY;
+    all = lawn_rte_alt_all(id);
+    if (!all) {
+        return NULL;
+    }
+    alt = &all[lcore];
     lawn_rte_spin(&alt->lock);
-    if (LAWN_UNLIKELY(!alt->client) &&
-        (!lawn_rte_alt_name(path, id, lcore) ||
-         lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client) !=
-             LAWN_OK)) {
+    *status_p = LAWN_OK;
+    if (LAWN_UNLIKELY(!alt->client)) {
+        *status_p = lawn_rte_alt_open(alt, id, lcore);
+    }
+    if (*status_p != LAWN_OK) {
         lawn_rte_alt_unlock(alt);
         return NULL;
     }
@@ -399,7 +416,8 @@ static inline int lawn_rte_timer_alt_manage(uint32_t id,
  * if there is no such data or lcore. */
 static inline uint64_t lawn_rte_alt_config(uint32_t id, uint32_t lcore)
 {
-    lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore);
+    lawn_status_t open;
+    lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore, &open);
     uint64_t status = 0;
     if (alt) {
         status = lawn_rte_alt_status(LAWN_RTE_TIMER_CONFIG, lcore,
@@ -440,11 +458,16 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
                                     uint64_t config)
 {
     uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
+    lawn_status_t open = LAWN_OK;
     lawn_rte_alt_t *const alt =
         (was & 3) != LAWN_RTE_TIMER_STOP
-            ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was))
+            ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was), &open)
             : NULL;
     int ret = 0;
+    /* If there is no lcore any more, nobody has the timer. */
+    if (open != LAWN_OK && open != LAWN_ERR_NO_ELEM) {
+        return -EINVAL;
+    }
     /* If the status has changed, another thread has the timer. It may change
      * the status back before the exchange below. */
     if (alt) {
@@ -483,8 +506,8 @@ static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
 
 /* Returns 0, -1 if another thread has the timer at the moment, -EPERM if
  * another process has started it, -ENOSPC, or -EINVAL for no such data or
- * lcore. The function of rte_timer_alt_manage() runs; it may read `f` and
- * `arg`. */
+ * lcore, or one that this process cannot open. The function of
+ * rte_timer_alt_manage() runs; it may read `f` and `arg`. */
 static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
                                            uint64_t ticks,
                                            enum lawn_rte_timer_type type,
@@ -494,6 +517,7 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     const uint32_t lcore =
         tim_lcore == LAWN_RTE_LCORE_ID_ANY ? LAWN_RTE_LCORE_ID() : tim_lcore;
     const uint64_t config = lawn_rte_alt_config(id, lcore);
+    lawn_status_t open;
     lawn_rte_alt_t *alt;
     int ret;
     if (config == 0) {
@@ -507,7 +531,7 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     tim->f = fct;
     tim->arg = arg;
     ret = -EINVAL;
-    alt = lawn_rte_alt_enter(id, lcore);
+    alt = lawn_rte_alt_enter(id, lcore, &open);
     if (alt) {
         ret = lawn_rte_alt_start(
             alt, tim, config - LAWN_RTE_TIMER_CONFIG + LAWN_RTE_TIMER_PENDING,
