@@ -25,10 +25,10 @@
  *     killed while it has a lock stops all of them.
  *   - The pending timers of a process end with it, also if it is killed. Others
  *     may reset them when the process that manages has noticed, within a
- *     millisecond of its passes. Until then they get -EPERM. In DPDK such
+ *     millisecond of its passes. Until then they get -EACCES. In DPDK such
  *     timers go on, and one that was being reset can never be used again.
  *   - Only the process that has started a pending timer may stop or reset it.
- *     Others get -EPERM. The function that runs the timer may do both.
+ *     Others get -EACCES. The function that runs the timer may do both.
  *   - Only the process that has allocated the data manages it. In DPDK any may.
  *   - An lcore has at most LAWN_RTE_ALT_TIMERS pending timers, of all processes
  *     together. One more gives -ENOSPC.
@@ -442,7 +442,7 @@ static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
     }
     if (client != lawn_shm_id(alt->client)) {
         return !lawn_shm_is_open(alt->client, client)   ? 0
-               : (status & 3) == LAWN_RTE_TIMER_PENDING ? -EPERM
+               : (status & 3) == LAWN_RTE_TIMER_PENDING ? -EACCES
                                                         : -1;
     }
     if ((status & 3) == LAWN_RTE_TIMER_CONFIG ||
@@ -504,7 +504,7 @@ static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
     return 0;
 }
 
-/* Returns 0, -1 if another thread has the timer at the moment, -EPERM if
+/* Returns 0, -1 if another thread has the timer at the moment, -EACCES if
  * another process has started it, -ENOSPC, or -EINVAL for no such data or
  * lcore, or one that this process cannot open. The function of
  * rte_timer_alt_manage() runs; it may read `f` and `arg`. */
@@ -545,7 +545,7 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
 }
 
 /* Returns 0, also if the timer was stopped: it will not run, and its memory may
- * be freed. -1, -EPERM and -EINVAL as reset. */
+ * be freed. -1, -EACCES and -EINVAL as reset. */
 static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim)
 {
     const uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);

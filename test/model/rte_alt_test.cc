@@ -82,7 +82,7 @@ TEST_F(RteAlt, TheFunctionResetsAndStopsItsTimer)
 {
     const pid_t pid = in_living_child(
         [] { return reset(0, 100) | reset(1, 100, PERIODICAL); });
-    EXPECT_EQ(reset(1, 1), -EPERM) << "it is the child's";
+    EXPECT_EQ(reset(1, 1), -EACCES) << "it is the child's";
     then = [this] {
         const unsigned number = runs.back();
         EXPECT_EQ(number == 0 ? reset(0, 50) : stop(1), 0);
@@ -151,12 +151,12 @@ TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
 {
     const pid_t pid = in_living_child(
         [] { return reset(0, 100) | reset(1, 100) | reset(2, 100); });
-    EXPECT_EQ(stop(0), -EPERM);
+    EXPECT_EQ(stop(0), -EACCES);
     kill_child(pid);
     // Killed as it reset this one, and as it stopped that one.
     lawn_rte_set_status(timer(1), timer(1)->status | LAWN_RTE_TIMER_CONFIG);
     lawn_rte_set_status(timer(2), timer(2)->status | LAWN_RTE_TIMER_CONFIG);
-    EXPECT_EQ(reset(0, 100), -EPERM) << "nobody has noticed yet";
+    EXPECT_EQ(reset(0, 100), -EACCES) << "nobody has noticed yet";
     EXPECT_EQ(reset(1, 100), -1);
     manage(begin + msec);
     manage(begin + 2 * msec);
