@@ -112,6 +112,12 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
             (client->own = open_fifo(client->name)) < 0) {
             return LAWN_ERR_IO;
         }
+        // An owner that has closed the memory before may not have found the
+        // FIFO. One that closes it later does.
+        if (Atomics::load(&memory.header->is_closed) != 0) {
+            unlink(client->name);
+            return LAWN_ERR_NO_ELEM;
+        }
         ring_for(client);
         return LAWN_OK;
     }

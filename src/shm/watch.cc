@@ -91,6 +91,16 @@ lawn_status_t watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
     return LAWN_OK;
 }
 
+void open_fifo_of(const lawn_shm_t *shm, uint32_t client)
+{
+    Watch &watch = watch_of(shm, client);
+    if (watch.fifo < 0) {
+        char name[longest_name];
+        name_fifo(name, shm->path, shm->memory.header->owner, client);
+        watch.fifo = open_fifo(name);
+    }
+}
+
 // Looks at one client: it may be new, may not have finished joining at the last
 // look, or may be closed. Returns false if it must be looked at again, because
 // it lacks a descriptor.
@@ -113,9 +123,7 @@ bool welcome(lawn_shm_t *shm, uint32_t client)
         return true;
     }
     if (watch.fifo < 0) {
-        char name[longest_name];
-        name_fifo(name, shm->path, shm->memory.header->owner, client);
-        watch.fifo = open_fifo(name);
+        open_fifo_of(shm, client);
         wake_client(shm, client); // it may have slept without
     }
     return watch.pidfd >= 0 && watch.fifo >= 0;
@@ -157,9 +165,13 @@ void shm::wake_client(const lawn_shm_t *shm, uint32_t client)
     }
 }
 
+// A client may have come since the latest look, and sleep already.
 void shm::unwatch_all(lawn_shm_t *shm)
 {
     for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+        if (Atomics::load(&shm->memory.client(i).pid) != 0) {
+            open_fifo_of(shm, i);
+        }
         wake_client(shm, i);
         forget(shm, i);
     }

@@ -111,6 +111,30 @@ TEST_F(ShmMemory, WithoutABellIsOfNobody)
     EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
 }
 
+// The owner ends before it has looked for clients, and one of them sleeps.
+TEST_F(ShmMemory, AClientThatWasNotSeenIsWokenWhenTheOwnerEnds)
+{
+    own();
+    open_client();
+    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
+    const int fifo = open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(fifo, 0);
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    char byte = 0;
+    EXPECT_EQ(read(fifo, &byte, 1), 1);
+    close(fifo);
+}
+
+// Between the lock and the place in the memory, the owner has ended.
+TEST_F(ShmMemory, AClosedOwnerTakesNoClients)
+{
+    own();
+    memory_.header->is_closed = 1;
+    EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
+    EXPECT_EQ(files(), 2U) << "the memory and the bell";
+}
+
 // Two names of one path: the client's is so long that its own FIFO has none.
 TEST_F(ShmMemory, IsNotOpenedByANameThatLeavesNoRoomForTheFifos)
 {
