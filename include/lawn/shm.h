@@ -57,7 +57,7 @@ typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
 typedef struct {
     unsigned timers;  /* of all clients together; 0: 65536. 112 bytes each */
     unsigned clients; /* at a time; 0: 64 */
-    unsigned mode;    /* of the file, as open(2) takes it; 0: 0600 */
+    unsigned mode;    /* of all files, as open(2) takes it; 0: 0600 */
     lawn_shm_expired_fn_t expired; /* NULL: clients get all events */
     void *arg;                     /* of `expired` */
 } lawn_shm_params_t;
@@ -78,7 +78,8 @@ typedef struct {
 
 /* Makes the memory and has `engine` run its timers. The memory is a file at
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
- * sleepers, named `path`.PID.N. Files of an earlier owner that is gone are
+ * sleepers, named `path`.PID.N, with the file's mode and group. The process may
+ * change its directory later. Files of an earlier owner that is gone are
  * replaced. Returns INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO
  * with errno. Only the engine's thread may call it, outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
@@ -108,7 +109,8 @@ LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
  * of the owner's engine, or NULL if the engine uses lawn_get_time(). Returns
  * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner, UNSUPPORTED if the
  * owner has another version of the memory or another clock, BUSY if there is no
- * room for another client, or IO with errno. Any thread may call it. */
+ * room for another client, or IO with errno. That is EACCES, too, if the owner
+ * is a user that could not open this client's FIFO. Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);

@@ -30,20 +30,20 @@ struct lawn_shm_client {
     int own;         // the FIFO that wakes this client
     uint32_t taken;  // slots taken from its list
     uint32_t cursor; // where lawn_shm_alloc() begins to look; atomic
-    char name[longest_name];
 };
 
 namespace
 {
 
-// Maps the file at `path`. If nobody holds the file's lock, there is no owner.
-lawn_status_t map(const char *path, Memory *memory)
+// Maps the file at `path`, and tells about it. If nobody holds the file's lock,
+// there is no owner.
+lawn_status_t map(const char *path, Memory *memory, struct stat *about_p)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return errno == ENOENT ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
-    struct stat about = {};
+    struct stat &about = *about_p;
     lawn_status_t status = find_lock(fd);
     if (status == LAWN_OK && fstat(fd, &about) != 0) {
         status = LAWN_ERR_IO;
@@ -92,9 +92,75 @@ void ring_for(const lawn_shm_client_t *client)
     write_fifo(client->bell);
 }
 
+// Whether the owner of the memory's file may open a FIFO, too. If it may not,
+// it could never wake this client.
+bool is_for_owner(const struct stat &fifo, const struct stat &file)
+{
+    constexpr mode_t group = S_IRGRP | S_IWGRP;
+    constexpr mode_t others = S_IROTH | S_IWOTH;
+    return file.st_uid == 0 || fifo.st_uid == file.st_uid ||
+           (fifo.st_mode & others) == others ||
+           (fifo.st_gid == file.st_gid && (fifo.st_mode & group) == group);
+}
+
+// Gives a FIFO the mode, the owner and the group of the memory's file, as far
+// as the system lets this process give them. Returns IO with errno if the owner
+// could not open the FIFO then, or if it is no FIFO.
+lawn_status_t give_to_owner(int fifo, const struct stat &file)
+{
+    struct stat about = {};
+    if (fstat(fifo, &about) != 0) {
+        return LAWN_ERR_IO;
+    }
+    if (S_ISFIFO(about.st_mode)) {
+        fchmod(fifo, file.st_mode & 0666);
+        [[maybe_unused]] const bool is_given =
+            fchown(fifo, file.st_uid, file.st_gid) == 0 ||
+            fchown(fifo, static_cast<uid_t>(-1), file.st_gid) == 0;
+        if (fstat(fifo, &about) != 0) {
+            return LAWN_ERR_IO;
+        }
+        if (is_for_owner(about, file)) {
+            return LAWN_OK;
+        }
+    }
+    errno = EACCES;
+    return LAWN_ERR_IO;
+}
+
+// Makes the FIFO that wakes this client. The owner may be another user.
+lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
+                        const struct stat &file)
+{
+    char name[longest_name];
+    name_fifo(name, path, client->memory.header->owner, client->number);
+    unlink(name);
+    // In a directory such as /tmp, nobody may remove what another user has left
+    // there, but a FIFO can be used again.
+    if (mkfifo(name, 0600) != 0 && errno != EEXIST) {
+        return LAWN_ERR_IO;
+    }
+    client->own = open_fifo(name);
+    lawn_status_t status =
+        client->own >= 0 ? give_to_owner(client->own, file) : LAWN_ERR_IO;
+    // An owner that has closed the memory before may not have found the FIFO.
+    // One that closes it later does.
+    if (status == LAWN_OK &&
+        Atomics::load(&client->memory.header->is_closed) != 0) {
+        status = LAWN_ERR_NO_ELEM;
+    }
+    if (status != LAWN_OK) {
+        const int error = errno;
+        unlink(name);
+        errno = error;
+    }
+    return status;
+}
+
 // Returns BUSY if there is no room. Some clients may be dead: the owner is
 // rung, so that it takes their places back.
-lawn_status_t join(lawn_shm_client_t *client, const char *path)
+lawn_status_t join(lawn_shm_client_t *client, const char *path,
+                   const struct stat &file)
 {
     const Memory &memory = client->memory;
     const pid_t pid = getpid();
@@ -106,20 +172,11 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
         client->number = i;
         client->epoch = Atomics::load(&memory.client(i).epoch);
         Atomics::store(&memory.client(i).birth, birth_of(pid));
-        name_fifo(client->name, path, memory.header->owner, i);
-        unlink(client->name);
-        if (mkfifo(client->name, 0600) != 0 ||
-            (client->own = open_fifo(client->name)) < 0) {
-            return LAWN_ERR_IO;
+        const lawn_status_t status = make_fifo(client, path, file);
+        if (status == LAWN_OK) {
+            ring_for(client);
         }
-        // An owner that has closed the memory before may not have found the
-        // FIFO. One that closes it later does.
-        if (Atomics::load(&memory.header->is_closed) != 0) {
-            unlink(client->name);
-            return LAWN_ERR_NO_ELEM;
-        }
-        ring_for(client);
-        return LAWN_OK;
+        return status;
     }
     ring_for(client);
     return LAWN_ERR_BUSY;
@@ -187,7 +244,8 @@ lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
     client->clock = clock;
     client->clock_arg = clock_arg;
     client->owner = client->bell = client->own = -1;
-    lawn_status_t status = map(path, &client->memory);
+    struct stat file = {};
+    lawn_status_t status = map(path, &client->memory, &file);
     if (status != LAWN_OK) {
         free(client);
         return status;
@@ -195,7 +253,7 @@ lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
     status = is_known(client->memory, clock) ? open_bells(client, path)
                                              : LAWN_ERR_UNSUPPORTED;
     if (status == LAWN_OK) {
-        status = join(client, path);
+        status = join(client, path, file);
     }
     if (status != LAWN_OK) {
         lawn_shm_close(client);

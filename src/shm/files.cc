@@ -83,7 +83,7 @@ void shm::close_fd(int fd)
 
 int shm::open_fifo(const char *name)
 {
-    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 void shm::write_fifo(int fd)

@@ -277,14 +277,14 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     return status;
 }
 
-lawn_status_t make_bell(lawn_shm_t *shm)
+lawn_status_t make_bell(lawn_shm_t *shm, mode_t mode)
 {
     char name[longest_name];
     name_fifo(name, shm->path, getpid(), 0);
     unlink(name);
     epoll_event event = {};
     event.events = EPOLLIN;
-    if (mkfifo(name, 0600) != 0) {
+    if (mkfifo(name, mode) != 0) {
         return LAWN_ERR_IO;
     }
     shm->bell = open_fifo(name);
@@ -347,7 +347,7 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
     // The bell is made first, because the file tells clients that everything is
     // there.
     status = make_timers(shm, params);
-    status = status == LAWN_OK ? make_bell(shm) : status;
+    status = status == LAWN_OK ? make_bell(shm, params.mode) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
     if (status != LAWN_OK && is_empty) {
@@ -376,6 +376,26 @@ void free_all(lawn_shm_t *shm)
     release(allocator, shm->watches);
     release(allocator, shm->timers);
     release(allocator, shm);
+}
+
+// Stores a path that stays good when the process changes its directory. Returns
+// IO with errno if there is none.
+lawn_status_t make_absolute(const char *path, char (&to)[longest_name])
+{
+    size_t length = 0;
+    if (path[0] != '/') {
+        if (!getcwd(to, sizeof(to))) {
+            return LAWN_ERR_IO;
+        }
+        length = strlen(to);
+        to[length++] = '/';
+    }
+    if (length + strlen(path) >= sizeof(to)) {
+        errno = ENAMETOOLONG;
+        return LAWN_ERR_IO;
+    }
+    memcpy(to + length, path, strlen(path) + 1);
+    return LAWN_OK;
 }
 
 bool is_valid(const lawn_shm_params_t &params)
@@ -435,8 +455,8 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     shm->expired = all.expired;
     shm->arg = all.arg;
     shm->file = shm->bell = shm->epoll = -1;
-    memcpy(shm->path, path, strlen(path) + 1);
-    const lawn_status_t status = make(shm, all);
+    lawn_status_t status = make_absolute(path, shm->path);
+    status = status == LAWN_OK ? make(shm, all) : status;
     if (status != LAWN_OK) {
         const int error = errno;
         free_all(shm);
