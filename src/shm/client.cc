@@ -62,13 +62,14 @@ lawn_status_t map(const char *path, Memory *memory, struct stat *about_p)
     return status;
 }
 
-bool is_known(const Memory &memory, lawn_clock_fn_t clock)
+// Stores the counts, too.
+bool is_known(Memory *memory, lawn_clock_fn_t clock)
 {
-    const Header &header = *memory.header;
+    const Header &header = *memory->header;
+    memory->slot_count = header.slot_count;
+    memory->client_count = header.client_count;
     return header.clock_source == clock_of(clock) && header.magic == magic &&
-           header.slot_count <= most_slots &&
-           header.client_count <= most_slots &&
-           size_of(header.slot_count, header.client_count) == memory.size;
+           fits(memory->slot_count, memory->client_count, memory->size);
 }
 
 lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
@@ -164,7 +165,7 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path,
 {
     const Memory &memory = client->memory;
     const pid_t pid = getpid();
-    for (uint32_t i = 1; i <= memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= memory.client_count; ++i) {
         int32_t nobody = 0;
         if (!Atomics::swap(&memory.client(i).pid, &nobody, int32_t{pid})) {
             continue;
@@ -209,7 +210,7 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
 {
     const Memory &memory = client->memory;
     const bool is_own =
-        timer != 0 && timer <= memory.header->slot_count &&
+        timer != 0 && timer <= memory.slot_count &&
         Atomics::load(&memory.slot(timer).client) == client->number;
     LAWN_ASSERT(is_own);
     return is_own;
@@ -250,8 +251,8 @@ lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
         free(client);
         return status;
     }
-    status = is_known(client->memory, clock) ? open_bells(client, path)
-                                             : LAWN_ERR_UNSUPPORTED;
+    status = is_known(&client->memory, clock) ? open_bells(client, path)
+                                              : LAWN_ERR_UNSUPPORTED;
     if (status == LAWN_OK) {
         status = join(client, path, file);
     }
@@ -290,7 +291,7 @@ bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id)
 {
     const Memory &memory = client->memory;
     const uint32_t number = static_cast<uint32_t>(id);
-    if (number == 0 || number > memory.header->client_count) {
+    if (number == 0 || number > memory.client_count) {
         return false;
     }
     const Client &other = memory.client(number);
@@ -313,7 +314,7 @@ lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client, uint64_t cookie,
                              lawn_shm_timer_t *timer_p)
 {
     const Memory &memory = client->memory;
-    const uint32_t count = memory.header->slot_count;
+    const uint32_t count = memory.slot_count;
     const uint32_t from =
         __atomic_fetch_add(&client->cursor, 1, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; ++i) {

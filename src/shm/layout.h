@@ -91,10 +91,14 @@ struct alignas(64) Header {
     uint64_t latest;  // time of the owner's latest pass, within 1 ms
 };
 
-// The mapped memory: a header, then the clients, then the slots.
+// The mapped memory: a header, then the clients, then the slots. The counts are
+// copies: whatever other processes write to the header, nobody reaches beyond
+// the memory.
 struct Memory {
     Header *header;
     size_t size;
+    uint32_t slot_count;
+    uint32_t client_count;
 
     Client &client(uint32_t number) const
     {
@@ -103,8 +107,7 @@ struct Memory {
 
     Slot &slot(uint32_t number) const
     {
-        return reinterpret_cast<Slot *>(
-            &client(header->client_count + 1))[number - 1];
+        return reinterpret_cast<Slot *>(&client(client_count + 1))[number - 1];
     }
 };
 
@@ -112,6 +115,13 @@ inline size_t size_of(uint32_t slots, uint32_t clients)
 {
     return sizeof(Header) + size_t{clients} * sizeof(Client) +
            size_t{slots} * sizeof(Slot);
+}
+
+// Whether a file of that size has that many slots and clients.
+inline bool fits(uint32_t slots, uint32_t clients, size_t size)
+{
+    return slots <= most_slots && clients <= most_slots &&
+           size_of(slots, clients) == size;
 }
 
 // Puts slot `number` into a list. Returns true if the reader of the list

@@ -55,7 +55,7 @@ void deliver(Timer *timer, uint32_t flags)
     const lawn_shm_t *const shm = timer->shm;
     Slot &slot = slot_of(timer);
     const uint32_t client = Atomics::load(&slot.client);
-    if (client == 0 || client > shm->memory.header->client_count ||
+    if (client == 0 || client > shm->memory.client_count ||
         (Atomics::set(&slot.flags, fired | flags) & fired) != 0) {
         return;
     }
@@ -181,9 +181,9 @@ bool sleep(void *arg, lawn_time_t until)
 
 // Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
 // with errno: if the file cannot be locked or looked at, it is left, empty.
-// `*is_empty_p` tells whether there is nothing of a dead owner in the file.
+// Stores the size of what a dead owner has left.
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
-                        bool *is_empty_p)
+                        size_t *size_p)
 {
     for (;;) {
         const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
@@ -204,7 +204,7 @@ lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
         }
         if (locked.st_ino == there.st_ino) {
             *fd_p = fd;
-            *is_empty_p = locked.st_size == 0;
+            *size_p = static_cast<size_t>(locked.st_size);
             return LAWN_OK;
         }
         close_fd(fd); // the file was removed or replaced meanwhile
@@ -212,12 +212,13 @@ lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
 }
 
 // Removes the FIFOs of an owner that ended without lawn_shm_destroy().
-void remove_leftovers(const char *path, int fd)
+void remove_leftovers(const char *path, int fd, size_t size)
 {
     Header header = {};
     char name[longest_name];
     if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-        header.magic != magic || header.client_count > most_slots) {
+        header.magic != magic ||
+        !fits(header.slot_count, header.client_count, size)) {
         return;
     }
     for (uint32_t i = 0; i <= header.client_count; ++i) {
@@ -239,7 +240,8 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (at == MAP_FAILED) {
         return LAWN_ERR_IO;
     }
-    shm->memory = {static_cast<Header *>(at), size};
+    shm->memory = {static_cast<Header *>(at), size, params.timers,
+                   params.clients};
     Header &header = *shm->memory.header;
     header.slot_count = params.timers;
     header.client_count = params.clients;
@@ -247,7 +249,7 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     header.clock_source = clock_of(shm->engine->clock);
     header.offset = shm->engine->offset;
     header.latest = shm->engine->now;
-    for (uint32_t i = 1; i <= header.slot_count; ++i) {
+    for (uint32_t i = 1; i <= params.timers; ++i) {
         Slot &slot = shm->memory.slot(i);
         slot.deadline = slot.cover = slot.expired = LAWN_TIME_INFINITY;
     }
@@ -337,20 +339,19 @@ lawn_status_t board(lawn_shm_t *shm)
 lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     int locked = -1;
-    bool is_empty = false;
-    lawn_status_t status =
-        lock_path(shm->path, params.mode, &locked, &is_empty);
+    size_t found = 0;
+    lawn_status_t status = lock_path(shm->path, params.mode, &locked, &found);
     if (status != LAWN_OK) {
         return status;
     }
-    remove_leftovers(shm->path, locked);
+    remove_leftovers(shm->path, locked, found);
     // The bell is made first, because the file tells clients that everything is
     // there.
     status = make_timers(shm, params);
     status = status == LAWN_OK ? make_bell(shm, params.mode) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
-    if (status != LAWN_OK && is_empty) {
+    if (status != LAWN_OK && found == 0) {
         const int error = errno;
         unlink(shm->path); // what lock_path() has made
         errno = error;
@@ -415,9 +416,16 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
             if (budget != 0 && count == budget) {
                 return count;
             }
+            // What somebody has spoilt ends here: the list is no list of
+            // slots, or has no end.
+            if (number > shm->memory.slot_count || shm->left == 0) {
+                shm->taken = 0;
+                continue;
+            }
             // This comes before receive(), which clears the flag: after that,
             // the client may push the slot again.
             shm->taken = shm->memory.slot(number).next_message;
+            --shm->left;
             receive(&timer_of(shm, number));
             ++count;
         } else if (is_taken ||
@@ -426,6 +434,7 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
         } else {
             is_taken = true;
             shm->taken = take(shm->memory.header->messages);
+            shm->left = shm->memory.slot_count;
         }
     }
 }
@@ -477,7 +486,7 @@ void lawn_shm_destroy(lawn_shm_t *shm)
         return;
     }
     Atomics::store(&shm->memory.header->is_closed, 1U);
-    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
         lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
     }
     remove_passenger(shm->engine, &shm->passenger);
@@ -492,10 +501,10 @@ void lawn_shm_query_sized(const lawn_shm_t *shm, lawn_shm_stats_t *stats,
 {
     lawn_shm_stats_t known = {};
     known.deaths = shm->deaths;
-    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
         known.clients += Atomics::load(&shm->memory.client(i).pid) != 0;
     }
-    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
         known.timers += Atomics::load(&shm->memory.slot(i).client) != 0;
     }
     copy_known(stats, size, &known, sizeof(known));

@@ -39,7 +39,7 @@ void sweep(lawn_shm_t *shm, uint32_t client)
 {
     drain(shm, 0);
     const Memory &memory = shm->memory;
-    for (uint32_t i = 1; i <= memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= memory.slot_count; ++i) {
         Slot &slot = memory.slot(i);
         if (Atomics::load(&slot.client) == client) {
             lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
@@ -150,7 +150,7 @@ unsigned shm::look(lawn_shm_t *shm)
     if (joined != shm->joined || shm->is_incomplete) {
         shm->joined = joined;
         shm->is_incomplete = false;
-        for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+        for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
             shm->is_incomplete |= !welcome(shm, i);
         }
     }
@@ -168,7 +168,7 @@ void shm::wake_client(const lawn_shm_t *shm, uint32_t client)
 // A client may have come since the latest look, and sleep already.
 void shm::unwatch_all(lawn_shm_t *shm)
 {
-    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
         if (Atomics::load(&shm->memory.client(i).pid) != 0) {
             open_fifo_of(shm, i);
         }

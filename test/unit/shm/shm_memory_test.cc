@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 namespace
 {
@@ -52,7 +53,8 @@ protected:
             mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         ASSERT_NE(at, MAP_FAILED);
-        memory_ = {static_cast<Header *>(at), size};
+        memory_ = {static_cast<Header *>(at), size, params_.timers,
+                   params_.clients};
     }
 
     static lawn_time_t clock(void *arg)
@@ -261,18 +263,75 @@ TEST_F(ShmMemory, AnEngineMayHaveTwo)
     EXPECT_EQ(files(), 0U);
 }
 
-// A dead owner's file says how many FIFOs it had.
+// A dead owner's file says how many FIFOs it had. Here the file is too small
+// for that many clients, so the number is wrong, and nothing is removed by it.
 TEST_F(ShmMemory, OfADeadOwnerMayCountTooManyClients)
 {
     Header header = {};
     header.magic = lawn::shm::magic;
     header.owner = 1;
-    header.client_count = UINT32_MAX;
+    header.client_count = 5;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
     ASSERT_EQ(write(fd, &header, sizeof(header)), ssize_t{sizeof(header)});
     close(fd);
+    const std::string other = path_ + ".1.5";
+    ASSERT_EQ(mkfifo(other.c_str(), 0600), 0);
     own();
     EXPECT_EQ(try_to_open(), LAWN_OK);
+    EXPECT_EQ(unlink(other.c_str()), 0);
+}
+
+// What a client has spoilt does not lead the owner beyond its memory.
+TEST_F(ShmMemory, TheOwnerKeepsToItsOwnCounts)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_client_t *const other = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    memory_.header->slot_count = most_slots;
+    memory_.header->client_count = most_slots;
+    lawn_shm_start(client, timer, now_);
+    pass();
+    EXPECT_EQ(stats().clients, 2U);
+    EXPECT_EQ(stats().timers, 1U);
+    lawn_shm_event_t event = {};
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    lawn_shm_close(other);
+    clients_.pop_back();
+    pass();
+    EXPECT_EQ(stats().clients, 1U);
+}
+
+TEST_F(ShmMemory, MessagesThatAreNoListEnd)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t first = alloc(client);
+    const lawn_shm_timer_t second = alloc(client);
+    pass();
+    memory_.header->messages = params_.timers + 1;
+    EXPECT_EQ(pass(), 0U);
+    lawn_shm_start(client, first, now_ + 10);
+    memory_.slot(first).next_message = params_.timers + 1;
+    EXPECT_EQ(pass(), 1U);
+    // One that leads back to itself.
+    lawn_shm_start(client, second, now_ + 10);
+    memory_.slot(second).next_message = second;
+    EXPECT_LE(pass(), params_.timers);
+    now_ += 10;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    // They come to an end when a client is swept, too, which has no budget.
+    lawn_shm_start(client, first, now_ + 10);
+    memory_.slot(first).next_message = first;
+    lawn_shm_close(open_client());
+    clients_.pop_back();
+    pass();
+    EXPECT_EQ(stats().clients, 1U);
 }
 
 } // namespace
