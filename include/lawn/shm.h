@@ -80,8 +80,9 @@ typedef struct {
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
  * sleepers, named `path`.PID.N, with the file's mode and group. The process may
  * change its directory later. Files of an earlier owner that is gone are
- * replaced. Returns INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO
- * with errno. Only the engine's thread may call it, outside a pass. */
+ * replaced, also if a child of it lives. Returns INVALID_PARAM, NO_MEMORY, BUSY
+ * if there is an owner, or IO with errno. Only the engine's thread may call it,
+ * outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace lawn;
@@ -77,7 +76,7 @@ lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
     const pid_t owner = client->memory.header->owner;
     char name[longest_name];
     name_fifo(name, path, owner, 0);
-    client->owner = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
+    client->owner = open_process(owner, client->memory.header->birth);
     client->bell = open_fifo(name);
     if (client->owner < 0 || client->bell < 0) {
         return errno == ESRCH || errno == ENOENT ? LAWN_ERR_NO_ELEM

@@ -82,6 +82,7 @@ struct alignas(64) Header {
     uint32_t client_count;
     int32_t owner;
     uint32_t clock_source;
+    uint64_t birth; // of the owner
     // Atomic.
     alignas(64) uint32_t messages; // the list of messages
     uint32_t is_closed;
@@ -146,19 +147,39 @@ inline uint32_t take(uint32_t &list)
 constexpr uint32_t own_clock = UINT32_MAX;
 uint32_t clock_of(lawn_clock_fn_t clock);
 
-// The owner locks its file for as long as it lives. lock_file() returns BUSY if
-// another process has the lock, and find_lock() NO_ELEM if none has it. Both
-// return IO with errno if the file cannot be locked at all.
-lawn_status_t lock_file(int fd);
+// The owner locks its file for as long as it lives. Who is about to become the
+// owner has another lock of the file that is there. lock_file() returns BUSY if
+// another process has the lock, and find_lock() NO_ELEM if none has either.
+// Both return IO with errno if the file cannot be locked at all.
+enum Lock { living, making };
+lawn_status_t lock_file(int fd, Lock which);
 lawn_status_t find_lock(int fd);
+
+// Opens and locks `path`. Returns BUSY if there is an owner, or somebody is
+// about to become it, or IO with errno: if the file cannot be locked or looked
+// at, it is left, empty. Stores the size of what a dead owner has left.
+lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
+                        size_t *size_p);
+
+// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
+void remove_leftovers(const char *path, int fd, size_t size);
 
 // Returns when the process was started, in the kernel's units, or 0 if /proc
 // does not tell.
 uint64_t birth_of(pid_t pid);
 
+// Opens a pidfd. Returns -1 with errno, which is ESRCH if there is no process
+// of that number and birth. A birth of 0 is not known. If /proc does not tell,
+// the process is taken for the right one.
+int open_process(pid_t pid, uint64_t birth);
+
 // One more than the kernel takes: it refuses a name that was cut off here, with
 // ENAMETOOLONG.
 constexpr size_t longest_name = PATH_MAX + 1;
+
+// Stores a path that stays good when the process changes its directory. Returns
+// IO with errno if there is none.
+lawn_status_t make_absolute(const char *path, char (&to)[longest_name]);
 
 // Writes the name of a FIFO: the owner's if `number` is 0, else that of a
 // client.

@@ -179,54 +179,6 @@ bool sleep(void *arg, lawn_time_t until)
 
 // ---- Files.
 
-// Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
-// with errno: if the file cannot be locked or looked at, it is left, empty.
-// Stores the size of what a dead owner has left.
-lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
-                        size_t *size_p)
-{
-    for (;;) {
-        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
-        if (fd < 0) {
-            return LAWN_ERR_IO;
-        }
-        struct stat locked = {};
-        struct stat there = {};
-        lawn_status_t status = lock_file(fd);
-        if (status == LAWN_OK &&
-            (fstat(fd, &locked) != 0 ||
-             (stat(path, &there) != 0 && errno != ENOENT))) {
-            status = LAWN_ERR_IO;
-        }
-        if (status != LAWN_OK) {
-            close_fd(fd);
-            return status;
-        }
-        if (locked.st_ino == there.st_ino) {
-            *fd_p = fd;
-            *size_p = static_cast<size_t>(locked.st_size);
-            return LAWN_OK;
-        }
-        close_fd(fd); // the file was removed or replaced meanwhile
-    }
-}
-
-// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
-void remove_leftovers(const char *path, int fd, size_t size)
-{
-    Header header = {};
-    char name[longest_name];
-    if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-        header.magic != magic ||
-        !fits(header.slot_count, header.client_count, size)) {
-        return;
-    }
-    for (uint32_t i = 0; i <= header.client_count; ++i) {
-        name_fifo(name, path, header.owner, i);
-        unlink(name);
-    }
-}
-
 lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     const size_t size = size_of(params.timers, params.clients);
@@ -246,6 +198,7 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     header.slot_count = params.timers;
     header.client_count = params.clients;
     header.owner = getpid();
+    header.birth = birth_of(header.owner);
     header.clock_source = clock_of(shm->engine->clock);
     header.offset = shm->engine->offset;
     header.latest = shm->engine->now;
@@ -268,7 +221,7 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (shm->file < 0) {
         return LAWN_ERR_IO;
     }
-    lawn_status_t status = lock_file(shm->file);
+    lawn_status_t status = lock_file(shm->file, living);
     status = status == LAWN_OK ? map_file(shm, params) : status;
     if (status == LAWN_OK && rename(name, shm->path) != 0) {
         status = LAWN_ERR_IO;
@@ -377,26 +330,6 @@ void free_all(lawn_shm_t *shm)
     release(allocator, shm->watches);
     release(allocator, shm->timers);
     release(allocator, shm);
-}
-
-// Stores a path that stays good when the process changes its directory. Returns
-// IO with errno if there is none.
-lawn_status_t make_absolute(const char *path, char (&to)[longest_name])
-{
-    size_t length = 0;
-    if (path[0] != '/') {
-        if (!getcwd(to, sizeof(to))) {
-            return LAWN_ERR_IO;
-        }
-        length = strlen(to);
-        to[length++] = '/';
-    }
-    if (length + strlen(path) >= sizeof(to)) {
-        errno = ENAMETOOLONG;
-        return LAWN_ERR_IO;
-    }
-    memcpy(to + length, path, strlen(path) + 1);
-    return LAWN_OK;
 }
 
 bool is_valid(const lawn_shm_params_t &params)

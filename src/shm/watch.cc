@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace lawn;
@@ -63,29 +62,19 @@ void sweep(lawn_shm_t *shm, uint32_t client)
 // or IO with nothing done.
 lawn_status_t watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
 {
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    // If `birth` is 0, the client is still joining: it has stored its pid, but
+    // not yet its birth.
+    const int fd =
+        open_process(pid, Atomics::load(&shm->memory.client(client).birth));
     if (fd < 0) {
         return errno == ESRCH ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
-    // The pid may belong to another process by now. If `birth` is 0, the client
-    // is still joining: it has stored its pid, but not yet its birth. If /proc
-    // does not tell, the client is taken for alive.
-    const uint64_t birth = Atomics::load(&shm->memory.client(client).birth);
-    const uint64_t found = birth_of(pid);
-    lawn_status_t status = LAWN_OK;
-    if (birth != 0 && found != 0 && birth != found) {
-        status = LAWN_ERR_NO_ELEM;
-    } else {
-        epoll_event event = {};
-        event.events = EPOLLIN;
-        event.data.u32 = client;
-        status = epoll_ctl(shm->epoll, EPOLL_CTL_ADD, fd, &event) == 0
-                     ? LAWN_OK
-                     : LAWN_ERR_IO;
-    }
-    if (status != LAWN_OK) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u32 = client;
+    if (epoll_ctl(shm->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close_fd(fd);
-        return status;
+        return LAWN_ERR_IO;
     }
     watch_of(shm, client).pidfd = fd;
     return LAWN_OK;

@@ -297,6 +297,10 @@ TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
     ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_UNSUPPORTED);
+    ASSERT_EQ(lawn_engine_create(&engine_params_, &engine_), LAWN_OK);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, &shm_),
+              LAWN_ERR_BUSY);
+    lawn_engine_destroy(engine_);
     ASSERT_EQ(ftruncate(fd, 100), 0);
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_NO_ELEM)
