@@ -104,6 +104,10 @@ static inline void lawn_shm_query(const lawn_shm_t *shm,
 LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
                                    lawn_shm_stats_t *stats, size_t size);
 
+/* The id that tells this owner from other owners and from their clients. It is
+ * below 2^62 and never 0. Any thread may call it. */
+LAWN_API uint64_t lawn_shm_owner_id(const lawn_shm_t *shm);
+
 /* ---- Clients. */
 
 /* Becomes a client of the owner at `path`. `clock(clock_arg)` must be the clock
@@ -120,14 +124,16 @@ LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
  * does nothing. Any thread may call it. */
 LAWN_API void lawn_shm_close(lawn_shm_client_t *client);
 
-/* The id that tells this client from all other clients that the owner has had.
- * It is below 2^62 and never 0. Any thread may call it. */
+/* The id that tells this client from all other clients that the owner has had,
+ * and, but for a chance of one in 2^29, from those of owners before it. It is
+ * below 2^62 and never 0. Any thread may call it. */
 LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
 
 /* Whether the client with that id is still there. `id` may be that of any
  * client of the same owner. Returns false if that client was closed or has
- * died, and the owner has taken back everything that it had. Any thread may
- * call it. */
+ * died, and the owner has taken back everything that it had. If `id` is 0 or
+ * the owner's own, the question is whether the owner is still there, which
+ * takes a system call. Any thread may call it. */
 LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
 
 /* The time of the owner's engine, in ticks. Any thread may call it. */

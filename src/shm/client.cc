@@ -215,6 +215,14 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
     return is_own;
 }
 
+// An owner about which the system does not tell is taken for alive.
+bool has_owner(const lawn_shm_client_t *client)
+{
+    pollfd fd = {client->owner, POLLIN, 0};
+    return Atomics::load(&client->memory.header->is_closed) == 0 &&
+           poll(&fd, 1, 0) <= 0;
+}
+
 // Returns a time to wait as a timeout for poll(), in milliseconds. More than 24
 // days do not fit and become -1, which is for ever.
 int msec_of(lawn_time_t ticks)
@@ -290,7 +298,11 @@ bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id)
 {
     const Memory &memory = client->memory;
     const uint32_t number = static_cast<uint32_t>(id);
-    if (number == 0 || number > memory.client_count) {
+    if (number == 0) {
+        return (id == 0 || id >> 32 == memory.header->epoch) &&
+               has_owner(client);
+    }
+    if (number > memory.client_count) {
         return false;
     }
     const Client &other = memory.client(number);

@@ -40,7 +40,8 @@ constexpr uint64_t magic = 0x316d68736e77616cU; // "lawnshm1"
 constexpr uint32_t asleep = 1U << 31;
 constexpr uint32_t most_slots = asleep - 2;
 
-// Epochs have 30 bits. In an id, the epoch stands above the client's number.
+// Epochs have 30 bits, and begin anywhere. In an id, the epoch stands above the
+// client's number. The owner's is 0.
 constexpr uint32_t epoch_mask = (1U << 30) - 1;
 
 // The flags of a slot.
@@ -70,7 +71,7 @@ struct alignas(64) Client {
     uint32_t fired;     // its list of expired timers
     int32_t pid;        // 0: free. Set by the client, cleared by the owner
     uint32_t is_closed; // set by the client when it needs nothing more
-    uint32_t epoch;     // number of earlier clients here; set by the owner
+    uint32_t epoch;     // the next for each client here; set by the owner
     uint64_t birth;     // start of the client's process: birth_of()
 };
 
@@ -83,6 +84,7 @@ struct alignas(64) Header {
     int32_t owner;
     uint32_t clock_source;
     uint64_t birth; // of the owner
+    uint32_t epoch; // of the owner, and of the first clients
     // Atomic.
     alignas(64) uint32_t messages; // the list of messages
     uint32_t is_closed;

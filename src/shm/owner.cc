@@ -179,6 +179,15 @@ bool sleep(void *arg, lawn_time_t until)
 
 // ---- Files.
 
+// Another one for each owner, so that neither the owner nor a client of it is
+// taken for those of an earlier one. Never 0.
+uint32_t first_epoch()
+{
+    const uint64_t unique = lawn_get_time() ^ static_cast<uint64_t>(getpid())
+                                                  << 40;
+    return static_cast<uint32_t>(unique * 0x9e3779b97f4a7c15U >> 34) | 1;
+}
+
 lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     const size_t size = size_of(params.timers, params.clients);
@@ -202,6 +211,10 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     header.clock_source = clock_of(shm->engine->clock);
     header.offset = shm->engine->offset;
     header.latest = shm->engine->now;
+    header.epoch = first_epoch();
+    for (uint32_t i = 1; i <= params.clients; ++i) {
+        shm->memory.client(i).epoch = header.epoch;
+    }
     for (uint32_t i = 1; i <= params.timers; ++i) {
         Slot &slot = shm->memory.slot(i);
         slot.deadline = slot.cover = slot.expired = LAWN_TIME_INFINITY;
@@ -427,6 +440,11 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     unlink(shm->path);
     unwatch_all(shm);
     free_all(shm);
+}
+
+uint64_t lawn_shm_owner_id(const lawn_shm_t *shm)
+{
+    return uint64_t{shm->memory.header->epoch} << 32;
 }
 
 void lawn_shm_query_sized(const lawn_shm_t *shm, lawn_shm_stats_t *stats,

@@ -116,6 +116,8 @@ TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
 {
     for (unsigned round = 1; round <= 3; ++round) {
         for (unsigned i = 0; i < 128; ++i) {
+            // It asks whether there is a manager.
+            lawn_rte_alts[shared->id][0].look_at = 0;
             ASSERT_EQ(reset(i, 100), 0);
         }
         EXPECT_EQ(reset(128, 100), -ENOSPC);
@@ -215,6 +217,8 @@ TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)
     };
     const pid_t pid = in_child([&take_turns] {
         bool is_right = reset(1, 100) == 0;
+        // It does not ask whether the manager is gone.
+        lawn_rte_alts[shared->id][0].look_at = LAWN_TIME_INFINITY;
         take_turns();
         is_right &= reset(1, 100) == -EINVAL && reset(1, 100) == -EINVAL &&
                     !rte_timer_pending(timer(1));

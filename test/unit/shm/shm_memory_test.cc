@@ -113,6 +113,27 @@ TEST_F(ShmMemory, WithoutABellIsOfNobody)
     EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
 }
 
+// A process may still have an id when the next owner has made the memory anew.
+TEST_F(ShmMemory, AnIdIsNotThatOfAClientOfTheNextOwner)
+{
+    own();
+    const uint64_t id = lawn_shm_id(open_client());
+    const uint64_t owner_id = lawn_shm_owner_id(shm_);
+    EXPECT_NE(owner_id, 0U);
+    EXPECT_TRUE(lawn_shm_is_open(clients_[0], owner_id));
+    EXPECT_TRUE(lawn_shm_is_open(clients_[0], 0)) << "the owner";
+    lawn_shm_destroy(shm_);
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], owner_id));
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], 0));
+    ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+              LAWN_OK);
+    lawn_shm_client_t *const client = open_client();
+    EXPECT_NE(lawn_shm_id(client), id);
+    EXPECT_FALSE(lawn_shm_is_open(client, id));
+    EXPECT_FALSE(lawn_shm_is_open(client, owner_id));
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], lawn_shm_owner_id(shm_)));
+}
+
 // The owner ends before it has looked for clients, and one of them sleeps.
 TEST_F(ShmMemory, AClientThatWasNotSeenIsWokenWhenTheOwnerEnds)
 {

@@ -430,6 +430,7 @@ TEST_F(ShmProcess, AClientLearnsThatItsOwnerIsDead)
         told = lawn_shm_wait(client, LAWN_TIME_INFINITY);
     }
     EXPECT_EQ(told, LAWN_ERR_NO_ELEM);
+    EXPECT_FALSE(lawn_shm_is_open(client, 0)) << "the owner";
     int status = 0;
     waitpid(pid, &status, 0);
     lawn_shm_client_t *other = nullptr;
