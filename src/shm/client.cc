@@ -202,7 +202,11 @@ void post(const lawn_shm_client_t *client, lawn_shm_timer_t timer,
     if ((Atomics::set(&slot.flags, posted | flags) & posted) == 0) {
         push(client->memory.header->messages, slot.next_message, timer);
     }
-    ring(client, flags != 0 ? 0 : Atomics::load(&slot.deadline));
+    // Another thread that found the slot POSTED has left it to this one to
+    // ring: for an earlier deadline, or for a release, if the start has expired
+    // by the plain timer meanwhile and the program has let go of it.
+    const bool is_released = (Atomics::load(&slot.flags) & released) != 0;
+    ring(client, is_released ? 0 : Atomics::load(&slot.deadline));
 }
 
 bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)

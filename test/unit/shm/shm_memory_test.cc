@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -218,6 +219,27 @@ TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenItsBudgetLeavesMessages)
     }
     EXPECT_EQ(pass(), 1U);
     EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+}
+
+// One thread has released the timer, and another has marked it as posted, but
+// not pushed it yet when the first rang.
+TEST_F(ShmMemory, AReleaseWakesTheOwnerWhoeverPushesIt)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    const lawn_shm_timer_t other = alloc(client);
+    lawn_shm_start(client, other, now_ + 1'000'000'000);
+    pass();
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    memory_.slot(timer).flags = lawn::shm::released;
+    EXPECT_TRUE(lawn_shm_start(client, timer, now_ + 2'000'000'000));
+    pollfd fd = {lawn_engine_fd(engine_), POLLIN, 0};
+    EXPECT_EQ(poll(&fd, 1, 0), 1);
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 1U);
 }
 
 // The slots of a client that writes nonsense do the owner no harm, nor others.
