@@ -80,9 +80,10 @@ typedef struct {
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
  * sleepers, named `path`.PID.N, with the file's mode and group. The process may
  * change its directory later. Files of an earlier owner that is gone are
- * replaced, also if a child of it lives. Returns INVALID_PARAM, NO_MEMORY, BUSY
- * if there is an owner, or IO with errno. Only the engine's thread may call it,
- * outside a pass. */
+ * replaced, also if a child of it lives. Only one that is killed in this call
+ * may leave files, `path`.PID.N, that nobody removes. Returns INVALID_PARAM,
+ * NO_MEMORY, BUSY if there is an owner, or IO with errno. Only the engine's
+ * thread may call it, outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,
@@ -115,7 +116,9 @@ LAWN_API uint64_t lawn_shm_owner_id(const lawn_shm_t *shm);
  * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner, UNSUPPORTED if the
  * owner has another version of the memory or another clock, BUSY if there is no
  * room for another client, or IO with errno. That is EACCES, too, if the owner
- * is a user that could not open this client's FIFO. Any thread may call it. */
+ * is a user that could not open this client's FIFO. A process that calls exec()
+ * without lawn_shm_close() keeps the client's place and timers until it ends.
+ * Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);
