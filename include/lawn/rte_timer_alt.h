@@ -25,10 +25,14 @@
  *     killed while it has a lock stops all of them.
  *   - The pending timers of a process end with it, also if it is killed. Others
  *     may reset them when the process that manages has noticed, within a
- *     millisecond of its passes. Until then they get -EPERM. In DPDK such
+ *     millisecond of its passes. Until then they get -EACCES. In DPDK such
  *     timers go on, and one that was being reset can never be used again.
+ *   - The pending timers of an lcore end with the process that manages it. The
+ *     next one that allocates the data gets the same number, if that is free.
+ *     Other processes notice within a millisecond; what they start before does
+ *     not run.
  *   - Only the process that has started a pending timer may stop or reset it.
- *     Others get -EPERM. The function that runs the timer may do both.
+ *     Others get -EACCES. The function that runs the timer may do both.
  *   - Only the process that has allocated the data manages it. In DPDK any may.
  *   - An lcore has at most LAWN_RTE_ALT_TIMERS pending timers, of all processes
  *     together. One more gives -ENOSPC.
@@ -87,6 +91,7 @@ typedef struct {
     /* Under the lock, which only threads of this process take. */
     uint32_t lock;
     lawn_shm_client_t *client; /* NULL: not yet */
+    lawn_time_t look_at;       /* when to ask whether the manager is gone */
     uint32_t spare_count;
     lawn_shm_timer_t spare[LAWN_RTE_ALT_SPARE];
 } lawn_rte_alt_t;
@@ -95,8 +100,9 @@ typedef struct {
 LAWN_API __attribute__((weak))
 lawn_rte_alt_t *lawn_rte_alts[LAWN_RTE_ALT_DATAS];
 
-/* A timer's status: its state, its lcore, and the id of the client that has it.
- * The number in that id is below LAWN_RTE_ALT_CLIENTS. */
+/* A timer's status: its state, its lcore, and the id of the client that has it,
+ * or of the owner that runs it. The number in that id is below
+ * LAWN_RTE_ALT_CLIENTS. */
 enum {
     LAWN_RTE_ALT_LCORE_BITS = 12,
     LAWN_RTE_ALT_CLIENT_BITS = 20,
@@ -165,27 +171,6 @@ static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
     return all;
 }
 
-/* Locks an lcore of a data instance; NULL if there is none. */
-static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore)
-{
-    lawn_rte_alt_t *const all =
-        lcore < LAWN_RTE_MAX_LCORE ? lawn_rte_alt_all(id) : NULL;
-    lawn_rte_alt_t *const alt = all ? &all[lcore] : NULL;
-    char path[LAWN_RTE_ALT_PATH];
-    if (!alt) {
-        return NULL;
-    }
-    lawn_rte_spin(&alt->lock);
-    if (LAWN_UNLIKELY(!alt->client) &&
-        (!lawn_rte_alt_name(path, id, lcore) ||
-         lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client) !=
-             LAWN_OK)) {
-        lawn_rte_alt_unlock(alt);
-        return NULL;
-    }
-    return alt;
-}
-
 /* The caller has the lock. */
 static inline void lawn_rte_alt_leave(lawn_rte_alt_t *alt)
 {
@@ -222,6 +207,66 @@ static inline void lawn_rte_alt_put(lawn_rte_alt_t *alt, lawn_shm_timer_t slot)
     }
 }
 
+/* Under the lock: becomes a client of the lcore. */
+static inline lawn_status_t lawn_rte_alt_open(lawn_rte_alt_t *alt, uint32_t id,
+                                              uint32_t lcore)
+{
+    char path[LAWN_RTE_ALT_PATH];
+    return lawn_rte_alt_name(path, id, lcore)
+               ? lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client)
+               : LAWN_ERR_INVALID_PARAM;
+}
+
+/* Under the lock: whether the process that manages is gone. */
+static inline bool lawn_rte_alt_is_gone(const lawn_rte_alt_t *alt)
+{
+    return !lawn_shm_is_open(alt->client, 0);
+}
+
+/* Under the lock: leaves a manager that is gone, and asks at most once in a
+ * millisecond. */
+static inline void lawn_rte_alt_look(lawn_rte_alt_t *alt)
+{
+    const lawn_time_t now = lawn_get_time();
+    if (LAWN_UNLIKELY(now >= alt->look_at)) {
+        alt->look_at = now + lawn_time_from_msec(1);
+        if (lawn_rte_alt_is_gone(alt)) {
+            lawn_rte_alt_leave(alt);
+        }
+    }
+}
+
+/* Locks an lcore of a data instance. Stores NO_ELEM and returns NULL if there
+ * is none, or stores another status if it cannot be opened. */
+static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
+                                                 lawn_status_t *status_p)
+{
+    lawn_rte_alt_t *all, *alt;
+    *status_p = LAWN_ERR_NO_ELEM;
+    if (id >= LAWN_RTE_ALT_DATAS || lcore >= LAWN_RTE_MAX_LCORE) {
+        return NULL;
+    }
+    *status_p = LAWN_ERR_NO_MEMORY;
+    all = lawn_rte_alt_all(id);
+    if (!all) {
+        return NULL;
+    }
+    alt = &all[lcore];
+    lawn_rte_spin(&alt->lock);
+    *status_p = LAWN_OK;
+    if (alt->client) {
+        lawn_rte_alt_look(alt);
+    }
+    if (LAWN_UNLIKELY(!alt->client)) {
+        *status_p = lawn_rte_alt_open(alt, id, lcore);
+    }
+    if (*status_p != LAWN_OK) {
+        lawn_rte_alt_unlock(alt);
+        return NULL;
+    }
+    return alt;
+}
+
 /* Whether `f` runs for the timer, on this thread. */
 static inline bool lawn_rte_alt_runs(const lawn_rte_alt_t *alt,
                                      const lawn_rte_timer_t *tim)
@@ -246,7 +291,9 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     lawn_rte_timer_t *const tim = (lawn_rte_timer_t *)(uintptr_t)cookie;
     const uint64_t pending = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
     (void)slot;
-    lawn_rte_set_status(tim, (pending & ~UINT64_C(3)) | LAWN_RTE_TIMER_RUNNING);
+    lawn_rte_set_status(tim, lawn_rte_alt_status(LAWN_RTE_TIMER_RUNNING,
+                                                 lawn_rte_alt_lcore_of(pending),
+                                                 lawn_shm_owner_id(alt->shm)));
     alt->is_touched = false;
     __atomic_store_n(&alt->running, tim, __ATOMIC_RELEASE);
     alt->f(tim);
@@ -399,7 +446,8 @@ static inline int lawn_rte_timer_alt_manage(uint32_t id,
  * if there is no such data or lcore. */
 static inline uint64_t lawn_rte_alt_config(uint32_t id, uint32_t lcore)
 {
-    lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore);
+    lawn_status_t open;
+    lawn_rte_alt_t *const alt = lawn_rte_alt_enter(id, lcore, &open);
     uint64_t status = 0;
     if (alt) {
         status = lawn_rte_alt_status(LAWN_RTE_TIMER_CONFIG, lcore,
@@ -415,17 +463,20 @@ static inline int lawn_rte_alt_end(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
                                    uint64_t status)
 {
     const uint64_t client = lawn_rte_alt_client_of(status);
-    if ((status & 3) == LAWN_RTE_TIMER_RUNNING) {
-        if (!lawn_rte_alt_runs(alt, tim)) {
-            return -1;
-        }
+    if ((status & 3) == LAWN_RTE_TIMER_RUNNING && lawn_rte_alt_runs(alt, tim)) {
         alt->is_touched = true; /* only this thread reads it */
         return 0;
     }
     if (client != lawn_shm_id(alt->client)) {
-        return !lawn_shm_is_open(alt->client, client)   ? 0
-               : (status & 3) == LAWN_RTE_TIMER_PENDING ? -EPERM
-                                                        : -1;
+        if (lawn_shm_is_open(alt->client, client)) {
+            return (status & 3) == LAWN_RTE_TIMER_PENDING ? -EACCES : -1;
+        }
+        /* It is gone, or it is of the next process that manages. */
+        if (lawn_rte_alt_is_gone(alt)) {
+            lawn_rte_alt_leave(alt);
+            return -1;
+        }
+        return 0;
     }
     if ((status & 3) == LAWN_RTE_TIMER_CONFIG ||
         !lawn_shm_stop(alt->client, tim->slot)) {
@@ -440,14 +491,22 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
                                     uint64_t config)
 {
     uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
+    lawn_status_t open = LAWN_OK;
     lawn_rte_alt_t *const alt =
         (was & 3) != LAWN_RTE_TIMER_STOP
-            ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was))
+            ? lawn_rte_alt_enter(id, lawn_rte_alt_lcore_of(was), &open)
             : NULL;
     int ret = 0;
-    /* If the status has changed, the timer is another thread's. */
-    if (alt && __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was) {
-        ret = lawn_rte_alt_end(alt, tim, was);
+    /* If there is no lcore any more, nobody has the timer. */
+    if (open != LAWN_OK && open != LAWN_ERR_NO_ELEM) {
+        return -EINVAL;
+    }
+    /* If the status has changed, another thread has the timer. It may change
+     * the status back before the exchange below. */
+    if (alt) {
+        ret = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE) == was
+                  ? lawn_rte_alt_end(alt, tim, was)
+                  : -1;
     }
     if (ret == 0 && !lawn_rte_change(tim, &was, config)) {
         ret = -1;
@@ -460,8 +519,10 @@ static inline int lawn_rte_alt_take(uint32_t id, lawn_rte_timer_t *tim,
 
 /* Under the lock: starts a timer that is the caller's. */
 static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
-                                     uint64_t pending, uint64_t ticks)
+                                     uint32_t lcore, uint64_t ticks)
 {
+    const uint64_t pending = lawn_rte_alt_status(LAWN_RTE_TIMER_PENDING, lcore,
+                                                 lawn_shm_id(alt->client));
     const lawn_time_t now = lawn_shm_time(alt->client);
     const lawn_time_t deadline =
         ticks < LAWN_TIME_INFINITY - now ? now + ticks : LAWN_TIME_INFINITY;
@@ -478,10 +539,10 @@ static inline int lawn_rte_alt_start(lawn_rte_alt_t *alt, lawn_rte_timer_t *tim,
     return 0;
 }
 
-/* Returns 0, -1 if another thread has the timer at the moment, -EPERM if
+/* Returns 0, -1 if another thread has the timer at the moment, -EACCES if
  * another process has started it, -ENOSPC, or -EINVAL for no such data or
- * lcore. The function of rte_timer_alt_manage() runs; it may read `f` and
- * `arg`. */
+ * lcore, or one that this process cannot open. The function of
+ * rte_timer_alt_manage() runs; it may read `f` and `arg`. */
 static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
                                            uint64_t ticks,
                                            enum lawn_rte_timer_type type,
@@ -491,6 +552,7 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     const uint32_t lcore =
         tim_lcore == LAWN_RTE_LCORE_ID_ANY ? LAWN_RTE_LCORE_ID() : tim_lcore;
     const uint64_t config = lawn_rte_alt_config(id, lcore);
+    lawn_status_t open;
     lawn_rte_alt_t *alt;
     int ret;
     if (config == 0) {
@@ -504,11 +566,9 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
     tim->f = fct;
     tim->arg = arg;
     ret = -EINVAL;
-    alt = lawn_rte_alt_enter(id, lcore);
+    alt = lawn_rte_alt_enter(id, lcore, &open);
     if (alt) {
-        ret = lawn_rte_alt_start(
-            alt, tim, config - LAWN_RTE_TIMER_CONFIG + LAWN_RTE_TIMER_PENDING,
-            ticks);
+        ret = lawn_rte_alt_start(alt, tim, lcore, ticks);
         lawn_rte_alt_unlock(alt);
     }
     if (ret != 0) {
@@ -518,7 +578,7 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
 }
 
 /* Returns 0, also if the timer was stopped: it will not run, and its memory may
- * be freed. -1, -EPERM and -EINVAL as reset. */
+ * be freed. -1, -EACCES and -EINVAL as reset. */
 static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim)
 {
     const uint64_t was = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);

@@ -57,7 +57,7 @@ typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
 typedef struct {
     unsigned timers;  /* of all clients together; 0: 65536. 112 bytes each */
     unsigned clients; /* at a time; 0: 64 */
-    unsigned mode;    /* of the file, as open(2) takes it; 0: 0600 */
+    unsigned mode;    /* of all files, as open(2) takes it; 0: 0600 */
     lawn_shm_expired_fn_t expired; /* NULL: clients get all events */
     void *arg;                     /* of `expired` */
 } lawn_shm_params_t;
@@ -78,9 +78,12 @@ typedef struct {
 
 /* Makes the memory and has `engine` run its timers. The memory is a file at
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
- * sleepers, named `path`.PID.N. Files of an earlier owner that is gone are
- * replaced. Returns INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO
- * with errno. Only the engine's thread may call it, outside a pass. */
+ * sleepers, named `path`.PID.N, with the file's mode and group. The process may
+ * change its directory later. Files of an earlier owner that is gone are
+ * replaced, also if a child of it lives. Only one that is killed in this call
+ * may leave files, `path`.PID.N, that nobody removes. Returns INVALID_PARAM,
+ * NO_MEMORY, BUSY if there is an owner, or IO with errno. Only the engine's
+ * thread may call it, outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,
@@ -102,13 +105,20 @@ static inline void lawn_shm_query(const lawn_shm_t *shm,
 LAWN_API void lawn_shm_query_sized(const lawn_shm_t *shm,
                                    lawn_shm_stats_t *stats, size_t size);
 
+/* The id that tells this owner from other owners and from their clients. It is
+ * below 2^62 and never 0. Any thread may call it. */
+LAWN_API uint64_t lawn_shm_owner_id(const lawn_shm_t *shm);
+
 /* ---- Clients. */
 
 /* Becomes a client of the owner at `path`. `clock(clock_arg)` must be the clock
  * of the owner's engine, or NULL if the engine uses lawn_get_time(). Returns
  * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner, UNSUPPORTED if the
  * owner has another version of the memory or another clock, BUSY if there is no
- * room for another client, or IO with errno. Any thread may call it. */
+ * room for another client, or IO with errno. That is EACCES, too, if the owner
+ * is a user that could not open this client's FIFO. A process that calls exec()
+ * without lawn_shm_close() keeps the client's place and timers until it ends.
+ * Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);
@@ -117,14 +127,16 @@ LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
  * does nothing. Any thread may call it. */
 LAWN_API void lawn_shm_close(lawn_shm_client_t *client);
 
-/* The id that tells this client from all other clients that the owner has had.
- * It is below 2^62 and never 0. Any thread may call it. */
+/* The id that tells this client from all other clients that the owner has had,
+ * and, but for a chance of one in 2^29, from those of owners before it. It is
+ * below 2^62 and never 0. Any thread may call it. */
 LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
 
 /* Whether the client with that id is still there. `id` may be that of any
  * client of the same owner. Returns false if that client was closed or has
- * died, and the owner has taken back everything that it had. Any thread may
- * call it. */
+ * died, and the owner has taken back everything that it had. If `id` is 0 or
+ * the owner's own, the question is whether the owner is still there, which
+ * takes a system call. Any thread may call it. */
 LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
 
 /* The time of the owner's engine, in ticks. Any thread may call it. */

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace lawn;
@@ -30,20 +29,20 @@ struct lawn_shm_client {
     int own;         // the FIFO that wakes this client
     uint32_t taken;  // slots taken from its list
     uint32_t cursor; // where lawn_shm_alloc() begins to look; atomic
-    char name[longest_name];
 };
 
 namespace
 {
 
-// Maps the file at `path`. If nobody holds the file's lock, there is no owner.
-lawn_status_t map(const char *path, Memory *memory)
+// Maps the file at `path`, and tells about it. If nobody holds the file's lock,
+// there is no owner.
+lawn_status_t map(const char *path, Memory *memory, struct stat *about_p)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return errno == ENOENT ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
-    struct stat about = {};
+    struct stat &about = *about_p;
     lawn_status_t status = find_lock(fd);
     if (status == LAWN_OK && fstat(fd, &about) != 0) {
         status = LAWN_ERR_IO;
@@ -62,13 +61,14 @@ lawn_status_t map(const char *path, Memory *memory)
     return status;
 }
 
-bool is_known(const Memory &memory, lawn_clock_fn_t clock)
+// Stores the counts, too.
+bool is_known(Memory *memory, lawn_clock_fn_t clock)
 {
-    const Header &header = *memory.header;
+    const Header &header = *memory->header;
+    memory->slot_count = header.slot_count;
+    memory->client_count = header.client_count;
     return header.clock_source == clock_of(clock) && header.magic == magic &&
-           header.slot_count <= most_slots &&
-           header.client_count <= most_slots &&
-           size_of(header.slot_count, header.client_count) == memory.size;
+           fits(memory->slot_count, memory->client_count, memory->size);
 }
 
 lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
@@ -76,7 +76,7 @@ lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
     const pid_t owner = client->memory.header->owner;
     char name[longest_name];
     name_fifo(name, path, owner, 0);
-    client->owner = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
+    client->owner = open_process(owner, client->memory.header->birth);
     client->bell = open_fifo(name);
     if (client->owner < 0 || client->bell < 0) {
         return errno == ESRCH || errno == ENOENT ? LAWN_ERR_NO_ELEM
@@ -92,13 +92,79 @@ void ring_for(const lawn_shm_client_t *client)
     write_fifo(client->bell);
 }
 
+// Whether the owner of the memory's file may open a FIFO, too. If it may not,
+// it could never wake this client.
+bool is_for_owner(const struct stat &fifo, const struct stat &file)
+{
+    constexpr mode_t group = S_IRGRP | S_IWGRP;
+    constexpr mode_t others = S_IROTH | S_IWOTH;
+    return file.st_uid == 0 || fifo.st_uid == file.st_uid ||
+           (fifo.st_mode & others) == others ||
+           (fifo.st_gid == file.st_gid && (fifo.st_mode & group) == group);
+}
+
+// Gives a FIFO the mode, the owner and the group of the memory's file, as far
+// as the system lets this process give them. Returns IO with errno if the owner
+// could not open the FIFO then, or if it is no FIFO.
+lawn_status_t give_to_owner(int fifo, const struct stat &file)
+{
+    struct stat about = {};
+    if (fstat(fifo, &about) != 0) {
+        return LAWN_ERR_IO;
+    }
+    if (S_ISFIFO(about.st_mode)) {
+        fchmod(fifo, file.st_mode & 0666);
+        [[maybe_unused]] const bool is_given =
+            fchown(fifo, file.st_uid, file.st_gid) == 0 ||
+            fchown(fifo, static_cast<uid_t>(-1), file.st_gid) == 0;
+        if (fstat(fifo, &about) != 0) {
+            return LAWN_ERR_IO;
+        }
+        if (is_for_owner(about, file)) {
+            return LAWN_OK;
+        }
+    }
+    errno = EACCES;
+    return LAWN_ERR_IO;
+}
+
+// Makes the FIFO that wakes this client. The owner may be another user.
+lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
+                        const struct stat &file)
+{
+    char name[longest_name];
+    name_fifo(name, path, client->memory.header->owner, client->number);
+    unlink(name);
+    // In a directory such as /tmp, nobody may remove what another user has left
+    // there, but a FIFO can be used again.
+    if (mkfifo(name, 0600) != 0 && errno != EEXIST) {
+        return LAWN_ERR_IO;
+    }
+    client->own = open_fifo(name);
+    lawn_status_t status =
+        client->own >= 0 ? give_to_owner(client->own, file) : LAWN_ERR_IO;
+    // An owner that has closed the memory before may not have found the FIFO.
+    // One that closes it later does.
+    if (status == LAWN_OK &&
+        Atomics::load(&client->memory.header->is_closed) != 0) {
+        status = LAWN_ERR_NO_ELEM;
+    }
+    if (status != LAWN_OK) {
+        const int error = errno;
+        unlink(name);
+        errno = error;
+    }
+    return status;
+}
+
 // Returns BUSY if there is no room. Some clients may be dead: the owner is
 // rung, so that it takes their places back.
-lawn_status_t join(lawn_shm_client_t *client, const char *path)
+lawn_status_t join(lawn_shm_client_t *client, const char *path,
+                   const struct stat &file)
 {
     const Memory &memory = client->memory;
     const pid_t pid = getpid();
-    for (uint32_t i = 1; i <= memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= memory.client_count; ++i) {
         int32_t nobody = 0;
         if (!Atomics::swap(&memory.client(i).pid, &nobody, int32_t{pid})) {
             continue;
@@ -106,14 +172,11 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path)
         client->number = i;
         client->epoch = Atomics::load(&memory.client(i).epoch);
         Atomics::store(&memory.client(i).birth, birth_of(pid));
-        name_fifo(client->name, path, memory.header->owner, i);
-        unlink(client->name);
-        if (mkfifo(client->name, 0600) != 0 ||
-            (client->own = open_fifo(client->name)) < 0) {
-            return LAWN_ERR_IO;
+        const lawn_status_t status = make_fifo(client, path, file);
+        if (status == LAWN_OK) {
+            ring_for(client);
         }
-        ring_for(client);
-        return LAWN_OK;
+        return status;
     }
     ring_for(client);
     return LAWN_ERR_BUSY;
@@ -139,17 +202,29 @@ void post(const lawn_shm_client_t *client, lawn_shm_timer_t timer,
     if ((Atomics::set(&slot.flags, posted | flags) & posted) == 0) {
         push(client->memory.header->messages, slot.next_message, timer);
     }
-    ring(client, flags != 0 ? 0 : Atomics::load(&slot.deadline));
+    // Another thread that found the slot POSTED has left it to this one to
+    // ring: for an earlier deadline, or for a release, if the start has expired
+    // by the plain timer meanwhile and the program has let go of it.
+    const bool is_released = (Atomics::load(&slot.flags) & released) != 0;
+    ring(client, is_released ? 0 : Atomics::load(&slot.deadline));
 }
 
 bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
 {
     const Memory &memory = client->memory;
     const bool is_own =
-        timer != 0 && timer <= memory.header->slot_count &&
+        timer != 0 && timer <= memory.slot_count &&
         Atomics::load(&memory.slot(timer).client) == client->number;
     LAWN_ASSERT(is_own);
     return is_own;
+}
+
+// An owner about which the system does not tell is taken for alive.
+bool has_owner(const lawn_shm_client_t *client)
+{
+    pollfd fd = {client->owner, POLLIN, 0};
+    return Atomics::load(&client->memory.header->is_closed) == 0 &&
+           poll(&fd, 1, 0) <= 0;
 }
 
 // Returns a time to wait as a timeout for poll(), in milliseconds. More than 24
@@ -181,15 +256,16 @@ lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
     client->clock = clock;
     client->clock_arg = clock_arg;
     client->owner = client->bell = client->own = -1;
-    lawn_status_t status = map(path, &client->memory);
+    struct stat file = {};
+    lawn_status_t status = map(path, &client->memory, &file);
     if (status != LAWN_OK) {
         free(client);
         return status;
     }
-    status = is_known(client->memory, clock) ? open_bells(client, path)
-                                             : LAWN_ERR_UNSUPPORTED;
+    status = is_known(&client->memory, clock) ? open_bells(client, path)
+                                              : LAWN_ERR_UNSUPPORTED;
     if (status == LAWN_OK) {
-        status = join(client, path);
+        status = join(client, path, file);
     }
     if (status != LAWN_OK) {
         lawn_shm_close(client);
@@ -226,7 +302,11 @@ bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id)
 {
     const Memory &memory = client->memory;
     const uint32_t number = static_cast<uint32_t>(id);
-    if (number == 0 || number > memory.header->client_count) {
+    if (number == 0) {
+        return (id == 0 || id >> 32 == memory.header->epoch) &&
+               has_owner(client);
+    }
+    if (number > memory.client_count) {
         return false;
     }
     const Client &other = memory.client(number);
@@ -249,7 +329,7 @@ lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client, uint64_t cookie,
                              lawn_shm_timer_t *timer_p)
 {
     const Memory &memory = client->memory;
-    const uint32_t count = memory.header->slot_count;
+    const uint32_t count = memory.slot_count;
     const uint32_t from =
         __atomic_fetch_add(&client->cursor, 1, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; ++i) {

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What owner and clients use beside the memory: the lock of its file, the FIFOs
-// that wake sleepers, and the start times of processes.
+// What owner and clients use beside the memory: its file and the locks of it,
+// the FIFOs that wake sleepers, and what is known about processes.
 
 #include "shm/layout.h"
 
@@ -9,9 +9,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace lawn;
+using namespace lawn::shm;
 
 uint32_t shm::clock_of(lawn_clock_fn_t clock)
 {
@@ -20,12 +23,41 @@ uint32_t shm::clock_of(lawn_clock_fn_t clock)
     return clock ? own_clock : static_cast<uint32_t>(info.source);
 }
 
+namespace
+{
+
+// Returns false if the file, which has that size, is no memory of timers.
+bool read_header(int fd, size_t size, Header *header)
+{
+    return pread(fd, header, sizeof(*header), 0) == sizeof(*header) &&
+           header->magic == magic &&
+           fits(header->slot_count, header->client_count, size);
+}
+
+// Whether the owner that has locked the file is gone. Its children have the
+// lock as long as they live, if they were forked without exec().
+bool is_orphan(int fd, size_t size)
+{
+    Header header = {};
+    if (!read_header(fd, size, &header)) {
+        return false;
+    }
+    const int owner = open_process(header.owner, header.birth);
+    const bool is_gone = owner < 0 && errno == ESRCH;
+    close_fd(owner);
+    return is_gone;
+}
+
+} // namespace
+
 // The lock belongs to the open file. It ends when the process and its children,
 // which inherit the file, have ended.
-lawn_status_t shm::lock_file(int fd)
+lawn_status_t shm::lock_file(int fd, Lock which)
 {
     struct flock lock = {};
     lock.l_type = F_WRLCK;
+    lock.l_start = which;
+    lock.l_len = 1;
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
         return LAWN_OK;
     }
@@ -40,6 +72,88 @@ lawn_status_t shm::find_lock(int fd)
         return LAWN_ERR_IO;
     }
     return lock.l_type != F_UNLCK ? LAWN_OK : LAWN_ERR_NO_ELEM;
+}
+
+lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
+                             size_t *size_p)
+{
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
+        if (fd < 0) {
+            return LAWN_ERR_IO;
+        }
+        struct stat locked = {};
+        struct stat there = {};
+        lawn_status_t status = lock_file(fd, making);
+        if (status == LAWN_OK &&
+            (fstat(fd, &locked) != 0 ||
+             (stat(path, &there) != 0 && errno != ENOENT))) {
+            status = LAWN_ERR_IO;
+        }
+        if (status == LAWN_OK && locked.st_ino != there.st_ino) {
+            close_fd(fd); // the file was removed or replaced meanwhile
+            continue;
+        }
+        const size_t size = static_cast<size_t>(locked.st_size);
+        status = status == LAWN_OK ? lock_file(fd, living) : status;
+        if (status == LAWN_ERR_BUSY && is_orphan(fd, size)) {
+            status = LAWN_OK;
+        }
+        if (status != LAWN_OK) {
+            close_fd(fd);
+            return status;
+        }
+        *fd_p = fd;
+        *size_p = size;
+        return LAWN_OK;
+    }
+}
+
+void shm::remove_leftovers(const char *path, int fd, size_t size)
+{
+    Header header = {};
+    char name[longest_name];
+    if (!read_header(fd, size, &header)) {
+        return;
+    }
+    for (uint32_t i = 0; i <= header.client_count; ++i) {
+        name_fifo(name, path, header.owner, i);
+        unlink(name);
+    }
+}
+
+lawn_status_t shm::make_absolute(const char *path, char (&to)[longest_name])
+{
+    size_t length = 0;
+    if (path[0] != '/') {
+        if (!getcwd(to, sizeof(to))) {
+            return LAWN_ERR_IO;
+        }
+        length = strlen(to);
+        to[length++] = '/';
+    }
+    if (length + strlen(path) >= sizeof(to)) {
+        errno = ENAMETOOLONG;
+        return LAWN_ERR_IO;
+    }
+    memcpy(to + length, path, strlen(path) + 1);
+    return LAWN_OK;
+}
+
+// The number may belong to another process by now.
+int shm::open_process(pid_t pid, uint64_t birth)
+{
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (fd < 0) {
+        return -1;
+    }
+    const uint64_t found = birth_of(pid);
+    if (birth != 0 && found != 0 && birth != found) {
+        close(fd);
+        errno = ESRCH;
+        return -1;
+    }
+    return fd;
 }
 
 // Reads field 22 of /proc/PID/stat. The second field, a name in parentheses,
@@ -83,7 +197,7 @@ void shm::close_fd(int fd)
 
 int shm::open_fifo(const char *name)
 {
-    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 void shm::write_fifo(int fd)

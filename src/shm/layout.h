@@ -40,7 +40,8 @@ constexpr uint64_t magic = 0x316d68736e77616cU; // "lawnshm1"
 constexpr uint32_t asleep = 1U << 31;
 constexpr uint32_t most_slots = asleep - 2;
 
-// Epochs have 30 bits. In an id, the epoch stands above the client's number.
+// Epochs have 30 bits, and begin anywhere. In an id, the epoch stands above the
+// client's number. The owner's is 0.
 constexpr uint32_t epoch_mask = (1U << 30) - 1;
 
 // The flags of a slot.
@@ -70,7 +71,7 @@ struct alignas(64) Client {
     uint32_t fired;     // its list of expired timers
     int32_t pid;        // 0: free. Set by the client, cleared by the owner
     uint32_t is_closed; // set by the client when it needs nothing more
-    uint32_t epoch;     // number of earlier clients here; set by the owner
+    uint32_t epoch;     // the next for each client here; set by the owner
     uint64_t birth;     // start of the client's process: birth_of()
 };
 
@@ -82,6 +83,8 @@ struct alignas(64) Header {
     uint32_t client_count;
     int32_t owner;
     uint32_t clock_source;
+    uint64_t birth; // of the owner
+    uint32_t epoch; // of the owner, and of the first clients
     // Atomic.
     alignas(64) uint32_t messages; // the list of messages
     uint32_t is_closed;
@@ -91,10 +94,14 @@ struct alignas(64) Header {
     uint64_t latest;  // time of the owner's latest pass, within 1 ms
 };
 
-// The mapped memory: a header, then the clients, then the slots.
+// The mapped memory: a header, then the clients, then the slots. The counts are
+// copies: whatever other processes write to the header, nobody reaches beyond
+// the memory.
 struct Memory {
     Header *header;
     size_t size;
+    uint32_t slot_count;
+    uint32_t client_count;
 
     Client &client(uint32_t number) const
     {
@@ -103,8 +110,7 @@ struct Memory {
 
     Slot &slot(uint32_t number) const
     {
-        return reinterpret_cast<Slot *>(
-            &client(header->client_count + 1))[number - 1];
+        return reinterpret_cast<Slot *>(&client(client_count + 1))[number - 1];
     }
 };
 
@@ -112,6 +118,13 @@ inline size_t size_of(uint32_t slots, uint32_t clients)
 {
     return sizeof(Header) + size_t{clients} * sizeof(Client) +
            size_t{slots} * sizeof(Slot);
+}
+
+// Whether a file of that size has that many slots and clients.
+inline bool fits(uint32_t slots, uint32_t clients, size_t size)
+{
+    return slots <= most_slots && clients <= most_slots &&
+           size_of(slots, clients) == size;
 }
 
 // Puts slot `number` into a list. Returns true if the reader of the list
@@ -136,19 +149,39 @@ inline uint32_t take(uint32_t &list)
 constexpr uint32_t own_clock = UINT32_MAX;
 uint32_t clock_of(lawn_clock_fn_t clock);
 
-// The owner locks its file for as long as it lives. lock_file() returns BUSY if
-// another process has the lock, and find_lock() NO_ELEM if none has it. Both
-// return IO with errno if the file cannot be locked at all.
-lawn_status_t lock_file(int fd);
+// The owner locks its file for as long as it lives. Who is about to become the
+// owner has another lock of the file that is there. lock_file() returns BUSY if
+// another process has the lock, and find_lock() NO_ELEM if none has either.
+// Both return IO with errno if the file cannot be locked at all.
+enum Lock { living, making };
+lawn_status_t lock_file(int fd, Lock which);
 lawn_status_t find_lock(int fd);
+
+// Opens and locks `path`. Returns BUSY if there is an owner, or somebody is
+// about to become it, or IO with errno: if the file cannot be locked or looked
+// at, it is left, empty. Stores the size of what a dead owner has left.
+lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
+                        size_t *size_p);
+
+// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
+void remove_leftovers(const char *path, int fd, size_t size);
 
 // Returns when the process was started, in the kernel's units, or 0 if /proc
 // does not tell.
 uint64_t birth_of(pid_t pid);
 
+// Opens a pidfd. Returns -1 with errno, which is ESRCH if there is no process
+// of that number and birth. A birth of 0 is not known. If /proc does not tell,
+// the process is taken for the right one.
+int open_process(pid_t pid, uint64_t birth);
+
 // One more than the kernel takes: it refuses a name that was cut off here, with
 // ENAMETOOLONG.
 constexpr size_t longest_name = PATH_MAX + 1;
+
+// Stores a path that stays good when the process changes its directory. Returns
+// IO with errno if there is none.
+lawn_status_t make_absolute(const char *path, char (&to)[longest_name]);
 
 // Writes the name of a FIFO: the owner's if `number` is 0, else that of a
 // client.

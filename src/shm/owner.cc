@@ -55,7 +55,7 @@ void deliver(Timer *timer, uint32_t flags)
     const lawn_shm_t *const shm = timer->shm;
     Slot &slot = slot_of(timer);
     const uint32_t client = Atomics::load(&slot.client);
-    if (client == 0 || client > shm->memory.header->client_count ||
+    if (client == 0 || client > shm->memory.client_count ||
         (Atomics::set(&slot.flags, fired | flags) & fired) != 0) {
         return;
     }
@@ -179,51 +179,13 @@ bool sleep(void *arg, lawn_time_t until)
 
 // ---- Files.
 
-// Opens and locks `path`. Returns BUSY if another owner has the lock, or IO
-// with errno: if the file cannot be locked or looked at, it is left, empty.
-// `*is_empty_p` tells whether there is nothing of a dead owner in the file.
-lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
-                        bool *is_empty_p)
+// Another one for each owner, so that neither the owner nor a client of it is
+// taken for those of an earlier one. Never 0.
+uint32_t first_epoch()
 {
-    for (;;) {
-        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
-        if (fd < 0) {
-            return LAWN_ERR_IO;
-        }
-        struct stat locked = {};
-        struct stat there = {};
-        lawn_status_t status = lock_file(fd);
-        if (status == LAWN_OK &&
-            (fstat(fd, &locked) != 0 ||
-             (stat(path, &there) != 0 && errno != ENOENT))) {
-            status = LAWN_ERR_IO;
-        }
-        if (status != LAWN_OK) {
-            close_fd(fd);
-            return status;
-        }
-        if (locked.st_ino == there.st_ino) {
-            *fd_p = fd;
-            *is_empty_p = locked.st_size == 0;
-            return LAWN_OK;
-        }
-        close_fd(fd); // the file was removed or replaced meanwhile
-    }
-}
-
-// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
-void remove_leftovers(const char *path, int fd)
-{
-    Header header = {};
-    char name[longest_name];
-    if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-        header.magic != magic || header.client_count > most_slots) {
-        return;
-    }
-    for (uint32_t i = 0; i <= header.client_count; ++i) {
-        name_fifo(name, path, header.owner, i);
-        unlink(name);
-    }
+    const uint64_t unique = lawn_get_time() ^ static_cast<uint64_t>(getpid())
+                                                  << 40;
+    return static_cast<uint32_t>(unique * 0x9e3779b97f4a7c15U >> 34) | 1;
 }
 
 lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
@@ -239,15 +201,21 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (at == MAP_FAILED) {
         return LAWN_ERR_IO;
     }
-    shm->memory = {static_cast<Header *>(at), size};
+    shm->memory = {static_cast<Header *>(at), size, params.timers,
+                   params.clients};
     Header &header = *shm->memory.header;
     header.slot_count = params.timers;
     header.client_count = params.clients;
     header.owner = getpid();
+    header.birth = birth_of(header.owner);
     header.clock_source = clock_of(shm->engine->clock);
     header.offset = shm->engine->offset;
     header.latest = shm->engine->now;
-    for (uint32_t i = 1; i <= header.slot_count; ++i) {
+    header.epoch = first_epoch();
+    for (uint32_t i = 1; i <= params.clients; ++i) {
+        shm->memory.client(i).epoch = header.epoch;
+    }
+    for (uint32_t i = 1; i <= params.timers; ++i) {
         Slot &slot = shm->memory.slot(i);
         slot.deadline = slot.cover = slot.expired = LAWN_TIME_INFINITY;
     }
@@ -266,7 +234,7 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (shm->file < 0) {
         return LAWN_ERR_IO;
     }
-    lawn_status_t status = lock_file(shm->file);
+    lawn_status_t status = lock_file(shm->file, living);
     status = status == LAWN_OK ? map_file(shm, params) : status;
     if (status == LAWN_OK && rename(name, shm->path) != 0) {
         status = LAWN_ERR_IO;
@@ -277,14 +245,14 @@ lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     return status;
 }
 
-lawn_status_t make_bell(lawn_shm_t *shm)
+lawn_status_t make_bell(lawn_shm_t *shm, mode_t mode)
 {
     char name[longest_name];
     name_fifo(name, shm->path, getpid(), 0);
     unlink(name);
     epoll_event event = {};
     event.events = EPOLLIN;
-    if (mkfifo(name, 0600) != 0) {
+    if (mkfifo(name, mode) != 0) {
         return LAWN_ERR_IO;
     }
     shm->bell = open_fifo(name);
@@ -337,20 +305,19 @@ lawn_status_t board(lawn_shm_t *shm)
 lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     int locked = -1;
-    bool is_empty = false;
-    lawn_status_t status =
-        lock_path(shm->path, params.mode, &locked, &is_empty);
+    size_t found = 0;
+    lawn_status_t status = lock_path(shm->path, params.mode, &locked, &found);
     if (status != LAWN_OK) {
         return status;
     }
-    remove_leftovers(shm->path, locked);
+    remove_leftovers(shm->path, locked, found);
     // The bell is made first, because the file tells clients that everything is
     // there.
     status = make_timers(shm, params);
-    status = status == LAWN_OK ? make_bell(shm) : status;
+    status = status == LAWN_OK ? make_bell(shm, params.mode) : status;
     status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
-    if (status != LAWN_OK && is_empty) {
+    if (status != LAWN_OK && found == 0) {
         const int error = errno;
         unlink(shm->path); // what lock_path() has made
         errno = error;
@@ -395,9 +362,16 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
             if (budget != 0 && count == budget) {
                 return count;
             }
+            // What somebody has spoilt ends here: the list is no list of
+            // slots, or has no end.
+            if (number > shm->memory.slot_count || shm->left == 0) {
+                shm->taken = 0;
+                continue;
+            }
             // This comes before receive(), which clears the flag: after that,
             // the client may push the slot again.
             shm->taken = shm->memory.slot(number).next_message;
+            --shm->left;
             receive(&timer_of(shm, number));
             ++count;
         } else if (is_taken ||
@@ -406,6 +380,7 @@ unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
         } else {
             is_taken = true;
             shm->taken = take(shm->memory.header->messages);
+            shm->left = shm->memory.slot_count;
         }
     }
 }
@@ -435,8 +410,8 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     shm->expired = all.expired;
     shm->arg = all.arg;
     shm->file = shm->bell = shm->epoll = -1;
-    memcpy(shm->path, path, strlen(path) + 1);
-    const lawn_status_t status = make(shm, all);
+    lawn_status_t status = make_absolute(path, shm->path);
+    status = status == LAWN_OK ? make(shm, all) : status;
     if (status != LAWN_OK) {
         const int error = errno;
         free_all(shm);
@@ -457,7 +432,7 @@ void lawn_shm_destroy(lawn_shm_t *shm)
         return;
     }
     Atomics::store(&shm->memory.header->is_closed, 1U);
-    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
         lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
     }
     remove_passenger(shm->engine, &shm->passenger);
@@ -467,15 +442,20 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     free_all(shm);
 }
 
+uint64_t lawn_shm_owner_id(const lawn_shm_t *shm)
+{
+    return uint64_t{shm->memory.header->epoch} << 32;
+}
+
 void lawn_shm_query_sized(const lawn_shm_t *shm, lawn_shm_stats_t *stats,
                           size_t size)
 {
     lawn_shm_stats_t known = {};
     known.deaths = shm->deaths;
-    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
         known.clients += Atomics::load(&shm->memory.client(i).pid) != 0;
     }
-    for (uint32_t i = 1; i <= shm->memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
         known.timers += Atomics::load(&shm->memory.slot(i).client) != 0;
     }
     copy_known(stats, size, &known, sizeof(known));

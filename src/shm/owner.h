@@ -34,6 +34,7 @@ struct lawn_shm {
     lawn::shm::Timer *timers;
     lawn::shm::Watch *watches;
     uint32_t taken;      // messages taken that the budget has left over
+    uint32_t left;       // how many they can be at most
     uint32_t joined;     // `joined` of the header at the latest look
     lawn_time_t look_at; // when to look for clients again
     bool has_slept;      // since the latest look

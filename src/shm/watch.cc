@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace lawn;
@@ -39,7 +38,7 @@ void sweep(lawn_shm_t *shm, uint32_t client)
 {
     drain(shm, 0);
     const Memory &memory = shm->memory;
-    for (uint32_t i = 1; i <= memory.header->slot_count; ++i) {
+    for (uint32_t i = 1; i <= memory.slot_count; ++i) {
         Slot &slot = memory.slot(i);
         if (Atomics::load(&slot.client) == client) {
             lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
@@ -63,32 +62,32 @@ void sweep(lawn_shm_t *shm, uint32_t client)
 // or IO with nothing done.
 lawn_status_t watch_process(const lawn_shm_t *shm, uint32_t client, pid_t pid)
 {
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    // If `birth` is 0, the client is still joining: it has stored its pid, but
+    // not yet its birth.
+    const int fd =
+        open_process(pid, Atomics::load(&shm->memory.client(client).birth));
     if (fd < 0) {
         return errno == ESRCH ? LAWN_ERR_NO_ELEM : LAWN_ERR_IO;
     }
-    // The pid may belong to another process by now. If `birth` is 0, the client
-    // is still joining: it has stored its pid, but not yet its birth. If /proc
-    // does not tell, the client is taken for alive.
-    const uint64_t birth = Atomics::load(&shm->memory.client(client).birth);
-    const uint64_t found = birth_of(pid);
-    lawn_status_t status = LAWN_OK;
-    if (birth != 0 && found != 0 && birth != found) {
-        status = LAWN_ERR_NO_ELEM;
-    } else {
-        epoll_event event = {};
-        event.events = EPOLLIN;
-        event.data.u32 = client;
-        status = epoll_ctl(shm->epoll, EPOLL_CTL_ADD, fd, &event) == 0
-                     ? LAWN_OK
-                     : LAWN_ERR_IO;
-    }
-    if (status != LAWN_OK) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u32 = client;
+    if (epoll_ctl(shm->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close_fd(fd);
-        return status;
+        return LAWN_ERR_IO;
     }
     watch_of(shm, client).pidfd = fd;
     return LAWN_OK;
+}
+
+void open_fifo_of(const lawn_shm_t *shm, uint32_t client)
+{
+    Watch &watch = watch_of(shm, client);
+    if (watch.fifo < 0) {
+        char name[longest_name];
+        name_fifo(name, shm->path, shm->memory.header->owner, client);
+        watch.fifo = open_fifo(name);
+    }
 }
 
 // Looks at one client: it may be new, may not have finished joining at the last
@@ -113,9 +112,7 @@ bool welcome(lawn_shm_t *shm, uint32_t client)
         return true;
     }
     if (watch.fifo < 0) {
-        char name[longest_name];
-        name_fifo(name, shm->path, shm->memory.header->owner, client);
-        watch.fifo = open_fifo(name);
+        open_fifo_of(shm, client);
         wake_client(shm, client); // it may have slept without
     }
     return watch.pidfd >= 0 && watch.fifo >= 0;
@@ -142,7 +139,7 @@ unsigned shm::look(lawn_shm_t *shm)
     if (joined != shm->joined || shm->is_incomplete) {
         shm->joined = joined;
         shm->is_incomplete = false;
-        for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+        for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
             shm->is_incomplete |= !welcome(shm, i);
         }
     }
@@ -157,9 +154,13 @@ void shm::wake_client(const lawn_shm_t *shm, uint32_t client)
     }
 }
 
+// A client may have come since the latest look, and sleep already.
 void shm::unwatch_all(lawn_shm_t *shm)
 {
-    for (uint32_t i = 1; i <= shm->memory.header->client_count; ++i) {
+    for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
+        if (Atomics::load(&shm->memory.client(i).pid) != 0) {
+            open_fifo_of(shm, i);
+        }
         wake_client(shm, i);
         forget(shm, i);
     }

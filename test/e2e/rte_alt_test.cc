@@ -103,7 +103,7 @@ int run_all(const Zone &zone)
         int ret;
         do {
             ret = rte_timer_alt_stop(zone.id, &start.timer);
-        } while (ret == -EPERM || ret == -1);
+        } while (ret == -EACCES || ret == -1);
         start.runs = 0;
         start.deadline = rte_get_timer_cycles() + ticks;
         if (ret == 0) {

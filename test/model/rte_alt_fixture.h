@@ -33,6 +33,7 @@ inline uint64_t cycles();
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ struct Shared {
     std::atomic<uint32_t> id{0};
     std::atomic<bool> is_up{false};
     std::atomic<int> result{0};
+    std::atomic<unsigned> turn{0};
     std::atomic<uint32_t> runs[timer_count] = {};
     rte_timer timers[timer_count] = {};
 };
@@ -131,6 +133,7 @@ protected:
     {
         const pid_t pid = fork();
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             of_parent = lawn_rte_alts[shared->id];
             lawn_rte_alts[shared->id] = nullptr;
             exit(run()); // not _exit(): instruments have their say

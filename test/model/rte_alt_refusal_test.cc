@@ -7,6 +7,8 @@
 
 #include <climits>
 
+#include <sys/resource.h>
+
 namespace
 {
 
@@ -71,6 +73,33 @@ TEST_F(RteAlt, RefusesBadInput)
         << "manages what it has not allocated";
 }
 
+// The lcore's file is there, but this process has no descriptor left for it. So
+// it does not know whose the timer is, and leaves it alone.
+TEST_F(RteAlt, ATimerOfAnLcoreThatCannotBeOpenedIsNotTaken)
+{
+    const pid_t pid = in_living_child(
+        [] { return reset(0, 100, SINGLE, 1) | reset(1, 100, SINGLE, 1); });
+    const uint64_t status = timer()->status;
+    EXPECT_EQ(status_of(in_child([] {
+                  int ret = reset(2, 100); // opens the file of lcore 0
+                  rlimit limit = {};
+                  ret |= getrlimit(RLIMIT_NOFILE, &limit);
+                  limit.rlim_cur = 3;
+                  ret |= setrlimit(RLIMIT_NOFILE, &limit);
+                  const bool is_refused =
+                      reset(0, 200) == -EINVAL && stop(1) == -EINVAL;
+                  limit.rlim_cur = limit.rlim_max;
+                  ret |= setrlimit(RLIMIT_NOFILE, &limit);
+                  return ret == 0 && is_refused ? 0 : 1;
+              })),
+              0);
+    EXPECT_EQ(timer()->status, status);
+    EXPECT_TRUE(rte_timer_pending(timer(1)));
+    manage(begin + 100, 1);
+    EXPECT_EQ(runs.size(), 2U);
+    kill_child(pid);
+}
+
 // As if another thread were in the middle of a call: no two meet often enough.
 TEST_F(RteAlt, OneCallAtATime)
 {
@@ -87,6 +116,8 @@ TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
 {
     for (unsigned round = 1; round <= 3; ++round) {
         for (unsigned i = 0; i < 128; ++i) {
+            // It asks whether there is a manager.
+            lawn_rte_alts[shared->id][0].look_at = 0;
             ASSERT_EQ(reset(i, 100), 0);
         }
         EXPECT_EQ(reset(128, 100), -ENOSPC);
@@ -186,6 +217,8 @@ TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)
     };
     const pid_t pid = in_child([&take_turns] {
         bool is_right = reset(1, 100) == 0;
+        // It does not ask whether the manager is gone.
+        lawn_rte_alts[shared->id][0].look_at = LAWN_TIME_INFINITY;
         take_turns();
         is_right &= reset(1, 100) == -EINVAL && reset(1, 100) == -EINVAL &&
                     !rte_timer_pending(timer(1));

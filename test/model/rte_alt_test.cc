@@ -82,7 +82,7 @@ TEST_F(RteAlt, TheFunctionResetsAndStopsItsTimer)
 {
     const pid_t pid = in_living_child(
         [] { return reset(0, 100) | reset(1, 100, PERIODICAL); });
-    EXPECT_EQ(reset(1, 1), -EPERM) << "it is the child's";
+    EXPECT_EQ(reset(1, 1), -EACCES) << "it is the child's";
     then = [this] {
         const unsigned number = runs.back();
         EXPECT_EQ(number == 0 ? reset(0, 50) : stop(1), 0);
@@ -151,12 +151,12 @@ TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
 {
     const pid_t pid = in_living_child(
         [] { return reset(0, 100) | reset(1, 100) | reset(2, 100); });
-    EXPECT_EQ(stop(0), -EPERM);
+    EXPECT_EQ(stop(0), -EACCES);
     kill_child(pid);
     // Killed as it reset this one, and as it stopped that one.
     lawn_rte_set_status(timer(1), timer(1)->status | LAWN_RTE_TIMER_CONFIG);
     lawn_rte_set_status(timer(2), timer(2)->status | LAWN_RTE_TIMER_CONFIG);
-    EXPECT_EQ(reset(0, 100), -EPERM) << "nobody has noticed yet";
+    EXPECT_EQ(reset(0, 100), -EACCES) << "nobody has noticed yet";
     EXPECT_EQ(reset(1, 100), -1);
     manage(begin + msec);
     manage(begin + 2 * msec);
@@ -181,6 +181,131 @@ TEST_F(RteAlt, ThereAreManyDatas)
     for (const uint32_t id : ids) {
         rte_timer_data_dealloc(id);
     }
+}
+
+class RteAltManager : public RteAlt
+{
+protected:
+    // What manages data 1 from `turn` on. In the first turn, a timer that runs
+    // does not return.
+    static void run(rte_timer *timer)
+    {
+        ++shared->runs[timer - shared->timers];
+        while (shared->turn == 1) {
+            pause();
+        }
+    }
+
+    static pid_t manager(unsigned turn)
+    {
+        return in_child([turn] {
+            uint32_t id = 0;
+            while (shared->turn != turn) {
+                sched_yield();
+            }
+            if (rte_timer_data_alloc(&id) != 0 || id != 1) {
+                return 1;
+            }
+            shared->is_up = true;
+            for (;;) {
+                rte_timer_alt_manage(id, nullptr, 0, run);
+            }
+        });
+    }
+
+    static void wait_for_turn(unsigned turn)
+    {
+        shared->is_up = false;
+        shared->turn = turn;
+        while (!shared->is_up) {
+            sched_yield();
+        }
+    }
+
+    static int reset1(unsigned i, uint64_t ticks)
+    {
+        return rte_timer_alt_reset(1, timer(i), ticks, SINGLE, 0, nullptr,
+                                   nullptr);
+    }
+
+    static int stop1(unsigned i)
+    {
+        return rte_timer_alt_stop(1, timer(i));
+    }
+};
+
+// Timers that it ran, that were pending, and that never were can be used again
+// as soon as another process manages.
+TEST_F(RteAltManager, MayBeKilledWhileATimerRuns)
+{
+    const pid_t first = manager(1);
+    const pid_t second = manager(2);
+    const pid_t other = in_child([] {
+        while (shared->turn != 3) {
+            sched_yield();
+        }
+        shared->result = reset1(3, 1000);
+        shared->is_up = true;
+        for (;;) {
+            pause();
+        }
+        return 0;
+    });
+    wait_for_turn(1);
+    EXPECT_EQ(reset1(1, 1000), 0);
+    EXPECT_EQ(reset1(0, 0), 0);
+    while (shared->runs[0] == 0) {
+        sched_yield();
+    }
+    EXPECT_EQ(stop1(0), -1) << "it runs";
+    kill_child(first);
+    wait_for_turn(2);
+    wait_for_turn(3);
+    EXPECT_EQ(shared->result, 0);
+    lawn_rte_alt_t *const alt = lawn_rte_alts[1];
+    alt->look_at = LAWN_TIME_INFINITY;
+    EXPECT_EQ(stop1(3), -1) << "that client is not known here";
+    EXPECT_EQ(alt->client, nullptr);
+    EXPECT_EQ(stop1(3), -EACCES);
+    EXPECT_EQ(stop1(0), 0);
+    EXPECT_EQ(reset1(0, 0), 0);
+    EXPECT_EQ(stop1(1), 0);
+    EXPECT_EQ(reset1(1, 0), 0);
+    while (shared->runs[0] != 2 || shared->runs[1] == 0) {
+        ASSERT_FALSE(HasFailure());
+    }
+    kill_child(second);
+    kill_child(other);
+    uint32_t id = 0;
+    rte_timer_data_dealloc(1);
+    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+    EXPECT_EQ(id, 1U);
+    rte_timer_data_dealloc(1);
+}
+
+TEST_F(RteAltManager, IsFoundAgainByAProcessThatHasKnownAnother)
+{
+    const pid_t first = manager(4);
+    const pid_t second = manager(5);
+    wait_for_turn(4);
+    EXPECT_EQ(reset1(0, 1000), 0);
+    kill_child(first);
+    wait_for_turn(5);
+    lawn_rte_alts[1]->look_at = 0; // now
+    EXPECT_EQ(reset1(1, 0), 0);
+    while (shared->runs[1] == 0) {
+        sched_yield();
+    }
+    EXPECT_EQ(stop1(0), 0) << "it ended with its manager";
+    kill_child(second);
+    EXPECT_EQ(stop1(1), 0);
+    lawn_rte_alts[1]->look_at = 0;
+    EXPECT_EQ(reset1(1, 0), -EINVAL);
+    uint32_t id = 0;
+    rte_timer_data_dealloc(1);
+    EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+    EXPECT_EQ(id, 1U);
+    rte_timer_data_dealloc(1);
 }
 
 // Threads of one process at the same timers: no slot is lost, or used twice.
@@ -258,6 +383,33 @@ TEST_F(RteAlt, StopNeverLies)
     }
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A periodical timer has the same status before it runs and after. So the
+// status goes to and fro here as fast as it can, and nobody may stop the timer:
+// its slot is that of a timer which has just expired.
+TEST_F(RteAlt, AStopThatFindsTheTimerRunningDoesNotTakeItForStopped)
+{
+    EXPECT_EQ(reset(0, 100, PERIODICAL), 0);
+    const uint64_t pending = timer()->status;
+    const uint64_t running = lawn_rte_alt_status(
+        LAWN_RTE_TIMER_RUNNING, 0,
+        lawn_shm_owner_id(lawn_rte_alts[shared->id][0].shm));
+    EXPECT_TRUE(
+        lawn_shm_stop(lawn_rte_alts[shared->id][0].client, timer()->slot));
+    std::atomic<bool> is_over{false};
+    std::thread manager([&] {
+        while (!is_over) {
+            lawn_rte_set_status(timer(), running);
+            lawn_rte_set_status(timer(), pending);
+        }
+    });
+    for (uint64_t i = 0; i < scaled(200000) && !HasFailure(); ++i) {
+        EXPECT_EQ(stop(0), -1);
+    }
+    is_over = true;
+    manager.join();
+    lawn_rte_set_status(timer(), LAWN_RTE_TIMER_STOP);
 }
 
 // Whatever a process was doing: the manager goes on, every timer can be used

@@ -121,7 +121,7 @@ inline post()
 #elif defined(FAULT_A_RELEASE_DOES_NOT_RING)
         when = deadline[t];
 #else
-        when = (releases -> 0 : deadline[t]);
+        when = (flags[t] & RELEASED -> 0 : deadline[t]);
 #endif
         head = 0; t = 0; d = 0
     };

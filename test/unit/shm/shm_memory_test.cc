@@ -12,7 +12,9 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 namespace
 {
@@ -52,7 +54,8 @@ protected:
             mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         ASSERT_NE(at, MAP_FAILED);
-        memory_ = {static_cast<Header *>(at), size};
+        memory_ = {static_cast<Header *>(at), size, params_.timers,
+                   params_.clients};
     }
 
     static lawn_time_t clock(void *arg)
@@ -109,6 +112,51 @@ TEST_F(ShmMemory, WithoutABellIsOfNobody)
     const std::string bell = path_ + "." + std::to_string(getpid()) + ".0";
     EXPECT_EQ(unlink(bell.c_str()), 0);
     EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
+}
+
+// A process may still have an id when the next owner has made the memory anew.
+TEST_F(ShmMemory, AnIdIsNotThatOfAClientOfTheNextOwner)
+{
+    own();
+    const uint64_t id = lawn_shm_id(open_client());
+    const uint64_t owner_id = lawn_shm_owner_id(shm_);
+    EXPECT_NE(owner_id, 0U);
+    EXPECT_TRUE(lawn_shm_is_open(clients_[0], owner_id));
+    EXPECT_TRUE(lawn_shm_is_open(clients_[0], 0)) << "the owner";
+    lawn_shm_destroy(shm_);
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], owner_id));
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], 0));
+    ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+              LAWN_OK);
+    lawn_shm_client_t *const client = open_client();
+    EXPECT_NE(lawn_shm_id(client), id);
+    EXPECT_FALSE(lawn_shm_is_open(client, id));
+    EXPECT_FALSE(lawn_shm_is_open(client, owner_id));
+    EXPECT_FALSE(lawn_shm_is_open(clients_[0], lawn_shm_owner_id(shm_)));
+}
+
+// The owner ends before it has looked for clients, and one of them sleeps.
+TEST_F(ShmMemory, AClientThatWasNotSeenIsWokenWhenTheOwnerEnds)
+{
+    own();
+    open_client();
+    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
+    const int fifo = open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(fifo, 0);
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    char byte = 0;
+    EXPECT_EQ(read(fifo, &byte, 1), 1);
+    close(fifo);
+}
+
+// Between the lock and the place in the memory, the owner has ended.
+TEST_F(ShmMemory, AClosedOwnerTakesNoClients)
+{
+    own();
+    memory_.header->is_closed = 1;
+    EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
+    EXPECT_EQ(files(), 2U) << "the memory and the bell";
 }
 
 // Two names of one path: the client's is so long that its own FIFO has none.
@@ -171,6 +219,27 @@ TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenItsBudgetLeavesMessages)
     }
     EXPECT_EQ(pass(), 1U);
     EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+}
+
+// One thread has released the timer, and another has marked it as posted, but
+// not pushed it yet when the first rang.
+TEST_F(ShmMemory, AReleaseWakesTheOwnerWhoeverPushesIt)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    const lawn_shm_timer_t other = alloc(client);
+    lawn_shm_start(client, other, now_ + 1'000'000'000);
+    pass();
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    memory_.slot(timer).flags = lawn::shm::released;
+    EXPECT_TRUE(lawn_shm_start(client, timer, now_ + 2'000'000'000));
+    pollfd fd = {lawn_engine_fd(engine_), POLLIN, 0};
+    EXPECT_EQ(poll(&fd, 1, 0), 1);
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 1U);
 }
 
 // The slots of a client that writes nonsense do the owner no harm, nor others.
@@ -237,18 +306,75 @@ TEST_F(ShmMemory, AnEngineMayHaveTwo)
     EXPECT_EQ(files(), 0U);
 }
 
-// A dead owner's file says how many FIFOs it had.
+// A dead owner's file says how many FIFOs it had. Here the file is too small
+// for that many clients, so the number is wrong, and nothing is removed by it.
 TEST_F(ShmMemory, OfADeadOwnerMayCountTooManyClients)
 {
     Header header = {};
     header.magic = lawn::shm::magic;
     header.owner = 1;
-    header.client_count = UINT32_MAX;
+    header.client_count = 5;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
     ASSERT_EQ(write(fd, &header, sizeof(header)), ssize_t{sizeof(header)});
     close(fd);
+    const std::string other = path_ + ".1.5";
+    ASSERT_EQ(mkfifo(other.c_str(), 0600), 0);
     own();
     EXPECT_EQ(try_to_open(), LAWN_OK);
+    EXPECT_EQ(unlink(other.c_str()), 0);
+}
+
+// What a client has spoilt does not lead the owner beyond its memory.
+TEST_F(ShmMemory, TheOwnerKeepsToItsOwnCounts)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_client_t *const other = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    memory_.header->slot_count = most_slots;
+    memory_.header->client_count = most_slots;
+    lawn_shm_start(client, timer, now_);
+    pass();
+    EXPECT_EQ(stats().clients, 2U);
+    EXPECT_EQ(stats().timers, 1U);
+    lawn_shm_event_t event = {};
+    pass();
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    lawn_shm_close(other);
+    clients_.pop_back();
+    pass();
+    EXPECT_EQ(stats().clients, 1U);
+}
+
+TEST_F(ShmMemory, MessagesThatAreNoListEnd)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t first = alloc(client);
+    const lawn_shm_timer_t second = alloc(client);
+    pass();
+    memory_.header->messages = params_.timers + 1;
+    EXPECT_EQ(pass(), 0U);
+    lawn_shm_start(client, first, now_ + 10);
+    memory_.slot(first).next_message = params_.timers + 1;
+    EXPECT_EQ(pass(), 1U);
+    // One that leads back to itself.
+    lawn_shm_start(client, second, now_ + 10);
+    memory_.slot(second).next_message = second;
+    EXPECT_LE(pass(), params_.timers);
+    now_ += 10;
+    pass();
+    lawn_shm_event_t event = {};
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_TRUE(lawn_shm_next(client, &event));
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    // They come to an end when a client is swept, too, which has no budget.
+    lawn_shm_start(client, first, now_ + 10);
+    memory_.slot(first).next_message = first;
+    lawn_shm_close(open_client());
+    clients_.pop_back();
+    pass();
+    EXPECT_EQ(stats().clients, 1U);
 }
 
 } // namespace

@@ -430,6 +430,7 @@ TEST_F(ShmProcess, AClientLearnsThatItsOwnerIsDead)
         told = lawn_shm_wait(client, LAWN_TIME_INFINITY);
     }
     EXPECT_EQ(told, LAWN_ERR_NO_ELEM);
+    EXPECT_FALSE(lawn_shm_is_open(client, 0)) << "the owner";
     int status = 0;
     waitpid(pid, &status, 0);
     lawn_shm_client_t *other = nullptr;
@@ -444,6 +445,53 @@ TEST_F(ShmProcess, AClientLearnsThatItsOwnerIsDead)
     lawn_shm_close(other);
     close(up[0]);
     close(up[1]);
+}
+
+// The child of a fork has all that its parent had open, the lock of the file as
+// well, and outlives it.
+TEST_F(ShmProcess, AnOwnerIsReplacedWhoseChildLives)
+{
+    int up[2];
+    int end[2];
+    ASSERT_EQ(pipe(up), 0);
+    ASSERT_EQ(pipe(end), 0);
+    const pid_t pid = in_child([this, up, end] {
+        own();
+        const pid_t child = fork();
+        char byte = 0;
+        if (child == 0) {
+            close(end[1]);
+            close(up[0]);
+            close(up[1]);
+            _exit(read(end[0], &byte, 1) == 0 ? 0 : 1);
+        }
+        if (child < 0 || write(up[1], "", 1) != 1) {
+            return 1;
+        }
+        for (;;) {
+            pause();
+        }
+    });
+    close(end[0]);
+    char byte;
+    ASSERT_EQ(read(up[0], &byte, 1), 1);
+    ASSERT_EQ(lawn_engine_create(nullptr, &engine_), LAWN_OK);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+              LAWN_ERR_BUSY)
+        << "the owner lives";
+    kill(pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    lawn_shm_client_t *client = nullptr;
+    EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_NO_ELEM);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+              LAWN_OK);
+    open_client();
+    EXPECT_EQ(files(), 3U) << "nothing is left of the dead one";
+    for (const int fd : {up[0], up[1], end[1]}) {
+        close(fd); // the child ends
+    }
 }
 
 } // namespace

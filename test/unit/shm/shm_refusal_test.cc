@@ -10,8 +10,11 @@
 #include <functional>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 namespace
 {
@@ -32,6 +35,17 @@ protected:
         const mode_t mask = umask(0);
         umask(mask);
         return mask;
+    }
+
+    // Of the memory's file, or of a FIFO beside it.
+    unsigned mode_of(const std::string &number) const
+    {
+        const std::string name =
+            path_ + (number.empty() ? "" : "." + std::to_string(getpid())) +
+            number;
+        struct stat about = {};
+        EXPECT_EQ(stat(name.c_str(), &about), 0) << name;
+        return about.st_mode & 0777;
     }
 };
 
@@ -116,13 +130,127 @@ TEST_F(ShmRefusal, LeavesNothingAtAPathThatIsTooLong)
     EXPECT_EQ(files(), 0U);
 }
 
-TEST_F(ShmRefusal, TheFileIsOpenToWhomTheProgramSays)
+TEST_F(ShmRefusal, TheFilesAreOpenToWhomTheProgramSays)
 {
     params_.mode = 0640;
     own();
-    struct stat about = {};
-    ASSERT_EQ(stat(path_.c_str(), &about), 0);
-    EXPECT_EQ(about.st_mode & 0777, 0640U & ~mask());
+    const unsigned mode = 0640U & ~mask();
+    EXPECT_EQ(mode_of(""), mode);
+    EXPECT_EQ(mode_of(".0"), mode);
+    const mode_t before = umask(0077); // does not matter to the owner
+    open_client();
+    umask(before);
+    EXPECT_EQ(mode_of(".1"), mode);
+}
+
+// Here the owner is nobody in particular, and the client may do everything.
+TEST_F(ShmRefusal, AClientOfAnotherUserCanBeWoken)
+{
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can be several users";
+    }
+    constexpr uid_t user = 65534;
+    ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+    ASSERT_EQ(seteuid(user), 0);
+    own();
+    ASSERT_EQ(seteuid(0), 0);
+    lawn_shm_client_t *const client = open_client();
+    ASSERT_EQ(seteuid(user), 0);
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_OK) << "woken when it was seen";
+    EXPECT_EQ(lawn_engine_next(engine_), LAWN_TIME_INFINITY);
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    EXPECT_EQ(files(), 0U);
+    ASSERT_EQ(seteuid(0), 0);
+}
+
+// In a directory where only that user may remove it.
+TEST_F(ShmRefusal, AFifoThatAnotherUserHasLeftIsUsedAgain)
+{
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can be several users";
+    }
+    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
+    const mode_t before = umask(0);
+    ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+    params_.mode = 0666;
+    own();
+    ASSERT_EQ(mkfifo(name.c_str(), 0666), 0);
+    ASSERT_EQ(seteuid(65534), 0);
+    open_client();
+    lawn_shm_close(clients_[0]);
+    clients_.clear();
+    ASSERT_EQ(seteuid(0), 0);
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(files(), 2U);
+    // If it is no FIFO, it stays as it is.
+    close(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0606));
+    ASSERT_EQ(seteuid(65534), 0);
+    lawn_shm_client_t *client = nullptr;
+    EXPECT_EQ(
+        lawn_shm_open(path_.c_str(), engine_params_.clock, nullptr, &client),
+        LAWN_ERR_IO);
+    EXPECT_EQ(errno, EACCES);
+    ASSERT_EQ(seteuid(0), 0);
+    umask(before);
+    EXPECT_EQ(mode_of(".1"), 0606U);
+    lawn_engine_progress(engine_);
+}
+
+// It may read and write the file, but the owner could not open its FIFO.
+TEST_F(ShmRefusal, AClientThatCouldNotBeWokenIsRefused)
+{
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can be several users";
+    }
+    ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+    own();
+    ASSERT_EQ(chown(path_.c_str(), 65534, 65534), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+        __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+        data[0].effective = data[0].permitted = 1U << CAP_DAC_OVERRIDE;
+        lawn_shm_client_t *client = nullptr;
+        exit(syscall(SYS_capset, &header, data) == 0 &&
+                     lawn_shm_open(path_.c_str(), engine_params_.clock, nullptr,
+                                   &client) == LAWN_ERR_IO &&
+                     errno == EACCES
+                 ? 0
+                 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(stats().clients, 0U);
+    EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(ShmRefusal, APathStaysGoodInAnotherDirectory)
+{
+    const int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(chdir(directory_.c_str()), 0);
+    const std::string path = path_;
+    path_ = "timers";
+    own();
+    path_ = path;
+    const std::string gone = directory_ + "/gone";
+    ASSERT_EQ(mkdir(gone.c_str(), 0700), 0);
+    ASSERT_EQ(chdir(gone.c_str()), 0);
+    ASSERT_EQ(rmdir(gone.c_str()), 0);
+    lawn_shm_t *shm = nullptr;
+    EXPECT_EQ(lawn_shm_create(engine_, "timers", nullptr, &shm), LAWN_ERR_IO);
+    EXPECT_EQ(errno, ENOENT);
+    ASSERT_EQ(fchdir(before), 0);
+    close(before);
+    lawn_shm_client_t *const client = open_client();
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_OK) << "woken when it was seen";
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    EXPECT_EQ(files(), 0U);
 }
 
 // A callback of the engine neither makes nor ends what runs on it.
@@ -169,6 +297,10 @@ TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
     ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_UNSUPPORTED);
+    ASSERT_EQ(lawn_engine_create(&engine_params_, &engine_), LAWN_OK);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, &shm_),
+              LAWN_ERR_BUSY);
+    lawn_engine_destroy(engine_);
     ASSERT_EQ(ftruncate(fd, 100), 0);
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_NO_ELEM)

@@ -196,7 +196,7 @@ TEST_F(Shm, AnIdIsThatOfOneClient)
     EXPECT_NE(lawn_shm_id(next), id);
     EXPECT_FALSE(lawn_shm_is_open(client, id)) << "another is in its place";
     EXPECT_TRUE(lawn_shm_is_open(client, lawn_shm_id(next)));
-    EXPECT_FALSE(lawn_shm_is_open(client, 0));
+    EXPECT_FALSE(lawn_shm_is_open(client, 2ULL << 32)) << "no owner's";
     EXPECT_FALSE(lawn_shm_is_open(client, 99));
 }
 
