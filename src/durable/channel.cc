@@ -62,6 +62,7 @@ void ChannelSession::greet()
 void ChannelSession::on_ready()
 {
     was_ready_ = true;
+    trouble_.clear();
     if (events_.connected) {
         const std::function<void()> connected = events_.connected;
         connected();
@@ -73,6 +74,9 @@ void ChannelSession::on_failed(const Failure &failure)
     const bool was_ready = was_ready_;
     was_ready_ = false;
     restart_.stop();
+    if (failure.status != LAWN_ERR_IO) {
+        trouble_ = failure.why;
+    }
     if (was_ready && events_.lost) {
         const std::function<void(const char *)> lost = events_.lost;
         lost(failure.why.c_str());
@@ -148,6 +152,11 @@ ChannelHandle::~ChannelHandle()
 bool ChannelHandle::is_connected() const
 {
     return session_->is_ready();
+}
+
+const std::string &ChannelHandle::trouble() const
+{
+    return session_->trouble();
 }
 
 void ChannelHandle::send(const Args &command, uint64_t timeout_us, Done done)
