@@ -128,7 +128,8 @@ void ChannelSession::on_answer(const Done &done, const redisReply *reply,
         answer.error = "the connection was lost";
     } else if (is_error(reply)) {
         error = line_of(text_of(reply));
-        answer = {status_of_error(error), error.c_str(), nullptr, sent};
+        answer = {status_of_error(text_of(reply)), error.c_str(), nullptr,
+                  sent};
         if (is_misplaced(error)) {
             link_.on_moved(error, endpoint());
             restart_.start_after(0);
