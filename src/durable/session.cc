@@ -285,15 +285,16 @@ void Session::on_version(const redisReply *reply, bool is_loaded)
     int64_t version = 0;
     const std::string_view text = text_of(reply);
     if (is_error(reply) && text == "ERR Function not found" && !is_loaded) {
-        ask({"FUNCTION", "LOAD", script}, [this](ReplyPtr loaded, lawn_time_t) {
-            const std::string_view error = text_of(loaded.get());
-            if (is_error(loaded.get()) &&
-                error.find("already exists") == error.npos) {
-                fail(status_of_error(error), line_of(error));
-            } else {
-                check_functions(true);
-            }
-        });
+        ask({"FUNCTION", "LOAD", script()},
+            [this](ReplyPtr loaded, lawn_time_t) {
+                const std::string_view error = text_of(loaded.get());
+                if (is_error(loaded.get()) &&
+                    error.find("already exists") == error.npos) {
+                    fail(status_of_error(error), line_of(error));
+                } else {
+                    check_functions(true);
+                }
+            });
     } else if (is_error(reply) && text == "ERR Function not found") {
         fail(LAWN_ERR_UNSUPPORTED,
              "it has a function library 'lawn' that is not ours");
