@@ -63,8 +63,9 @@ typedef struct {
 } lawn_durable_consume_t;
 
 /* Makes a consumer. A new group begins with the oldest entry of the stream. The
- * first group of a namespace stays the first, even if it never answers. Returns
- * INVALID_PARAM or NO_MEMORY. */
+ * first group of a namespace stays the first, even if it never answers. A shard
+ * that it cannot join or read is left out, and tried again about each second;
+ * lawn_durable_error() says why. Returns INVALID_PARAM or NO_MEMORY. */
 static inline lawn_status_t
 lawn_durable_consume(lawn_durable_t *durable,
                      const lawn_durable_consume_t *consume,

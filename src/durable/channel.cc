@@ -62,6 +62,7 @@ void ChannelSession::greet()
 void ChannelSession::on_ready()
 {
     was_ready_ = true;
+    trouble_.clear();
     if (events_.connected) {
         const std::function<void()> connected = events_.connected;
         connected();
@@ -73,6 +74,9 @@ void ChannelSession::on_failed(const Failure &failure)
     const bool was_ready = was_ready_;
     was_ready_ = false;
     restart_.stop();
+    if (failure.status != LAWN_ERR_IO) {
+        trouble_ = failure.why;
+    }
     if (was_ready && events_.lost) {
         const std::function<void(const char *)> lost = events_.lost;
         lost(failure.why.c_str());
@@ -124,7 +128,8 @@ void ChannelSession::on_answer(const Done &done, const redisReply *reply,
         answer.error = "the connection was lost";
     } else if (is_error(reply)) {
         error = line_of(text_of(reply));
-        answer = {status_of_error(error), error.c_str(), nullptr, sent};
+        answer = {status_of_error(text_of(reply)), error.c_str(), nullptr,
+                  sent};
         if (is_misplaced(error)) {
             link_.on_moved(error, endpoint());
             restart_.start_after(0);
@@ -148,6 +153,11 @@ ChannelHandle::~ChannelHandle()
 bool ChannelHandle::is_connected() const
 {
     return session_->is_ready();
+}
+
+const std::string &ChannelHandle::trouble() const
+{
+    return session_->trouble();
 }
 
 void ChannelHandle::send(const Args &command, uint64_t timeout_us, Done done)

@@ -25,6 +25,10 @@ public:
     void mute();
     // The shard may have moved.
     void check_endpoint();
+    const std::string &trouble() const
+    {
+        return trouble_;
+    }
 
 private:
     bool find(Endpoint *endpoint_p) override;
@@ -41,6 +45,7 @@ private:
     Channel::Events events_;
     bool is_muted_ = false;
     bool was_ready_ = false;
+    std::string trouble_;
     Timer restart_; // not from within an answer
     std::vector<Done> rejected_;
     Timer rejecting_;
@@ -52,6 +57,7 @@ public:
     ChannelHandle(LinkImpl &link, ChannelSession *session);
     ~ChannelHandle() override;
     bool is_connected() const override;
+    const std::string &trouble() const override;
     void send(const Args &command, uint64_t timeout_us, Done done) override;
 
 private:

@@ -18,7 +18,6 @@ namespace lawn::durable
 namespace
 {
 
-constexpr uint64_t join_pause_us = 200000;
 constexpr size_t most_taken = 100;
 constexpr size_t most_pending = 10000; // looked at in one answer
 constexpr size_t most_of_error = 1024;
@@ -96,7 +95,7 @@ ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
     : durable_(durable), link_(*durable->link), config_(std::move(config)),
       deliver_(deliver), arg_(arg),
-      join_pause_(durable->loop, [this] { join(0); }),
+      join_pause_(durable->loop, [this] { join_all(); }),
       take_timer_(durable->loop, [this] { take(); }),
       give_timer_(durable->loop, [this] { give(); }),
       random_(std::random_device()())
@@ -114,84 +113,6 @@ void ConsumerCore::open()
             }
         });
     link_.when_open(this, [this] { start(); });
-}
-
-void ConsumerCore::start()
-{
-    std::vector<unsigned> all;
-    readers_.clear(); // of an attempt without memory
-    for (unsigned shard = 0; shard < link_.shards(); ++shard) {
-        all.push_back(shard);
-    }
-    is_taking_.assign(all.size(), false);
-    if (link_.is_cluster()) {
-        for (const unsigned shard : all) {
-            readers_.push_back(
-                std::make_unique<Reader>(*this, std::vector<unsigned>{shard}));
-        }
-    } else {
-        readers_.push_back(std::make_unique<Reader>(*this, all));
-    }
-    for (const std::unique_ptr<Reader> &reader : readers_) {
-        reader->open();
-    }
-    join(0);
-}
-
-// The first shard says which group came first, and the others are told.
-void ConsumerCore::join(unsigned shard)
-{
-    Call call;
-    call.function = "lawn_join";
-    call.keys = {Key::meta, config_.stream};
-    call.args = {config_.group};
-    if (shard > 0) {
-        call.args.push_back(first_);
-    }
-    call.shard = shard;
-    link_.call(std::move(call),
-               [weak = weak_from_this(), shard](const Answer &answer) {
-                   if (const auto self = weak.lock()) {
-                       self->on_joined(shard, answer);
-                   }
-               });
-}
-
-void ConsumerCore::on_joined(unsigned shard, const Answer &answer)
-{
-    if (is_stopped_) {
-        return;
-    }
-    const redisReply *const reply = answer.reply;
-    if (answer.status != LAWN_OK || !reply ||
-        reply->type != REDIS_REPLY_STRING) {
-        join_pause_.start_after(join_pause_us);
-        return;
-    }
-    if (shard == 0) {
-        first_.assign(reply->str, reply->len);
-        answers_->set_reader(first_ != config_.group);
-        to_join_ = link_.shards() - 1;
-        for (unsigned other = 1; other < link_.shards(); ++other) {
-            join(other);
-        }
-    } else if (to_join_ > 0) {
-        --to_join_;
-    }
-    if (to_join_ == 0 && !is_joined_) {
-        is_joined_ = true;
-        take_timer_.start_after(0);
-        give();
-    }
-}
-
-// The groups are gone: the server has come back without its data.
-void ConsumerCore::rejoin()
-{
-    if (is_joined_) {
-        is_joined_ = false;
-        join_pause_.start_after(0);
-    }
 }
 
 size_t ConsumerCore::room() const
@@ -213,7 +134,7 @@ void ConsumerCore::take()
     if (is_stopped_) {
         return;
     }
-    for (unsigned shard = 0; shard < is_taking_.size(); ++shard) {
+    for (unsigned shard = 0; shard < shards_.size(); ++shard) {
         take_from(shard);
     }
     take_timer_.start_after(config_.lease_us / 2);
@@ -222,7 +143,7 @@ void ConsumerCore::take()
 void ConsumerCore::take_from(unsigned shard)
 {
     const size_t count = std::min(room(), most_taken);
-    if (count == 0 || is_taking_[shard] || !is_joined_ ||
+    if (count == 0 || shards_[shard].is_taking || !shards_[shard].is_joined ||
         reader_of(shard).is_recovering()) {
         return;
     }
@@ -239,12 +160,12 @@ void ConsumerCore::take_from(unsigned shard)
                        self->on_taken(shard, answer);
                    }
                });
-    is_taking_[shard] = true;
+    shards_[shard].is_taking = true;
 }
 
 void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
 {
-    is_taking_[shard] = false;
+    shards_[shard].is_taking = false;
     if (is_stopped_) {
         return;
     }
@@ -435,10 +356,8 @@ void ConsumerCore::stop()
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->close();
     }
-    if (is_joined_) {
-        // What is not given back goes to others when its lease is over.
-        attempt([this] { give_back(); });
-    }
+    // What is not given back goes to others when its lease is over.
+    attempt([this] { give_back(); });
 }
 
 // What was read and not given goes to others at once, instead of after a lease.
@@ -459,8 +378,11 @@ void ConsumerCore::give_back()
         }
         return;
     }
-    for (unsigned shard = 0; shard < link_.shards(); ++shard) {
-        release_pending(&link_, config_, shard, pending_command(shard), held_);
+    for (unsigned shard = 0; shard < shards_.size(); ++shard) {
+        if (shards_[shard].is_joined) {
+            release_pending(&link_, config_, shard, pending_command(shard),
+                            held_);
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 // A consumer: it joins the group, reads the streams of all shards, gives what
 // it has read to the program, and sends the answers. What others have left
 // unanswered for longer than the lease it takes over.
+//
+// Shards are joined one by one. One that cannot be joined, or read, is left out
+// and tried again now and then; the others are read meanwhile.
 
 #ifndef LAWN_SRC_DURABLE_CONSUMER_H
 #define LAWN_SRC_DURABLE_CONSUMER_H
@@ -46,6 +49,17 @@ struct Delivery {
     uint64_t backoff_max_us;
 };
 
+// What the consumer knows of a shard.
+struct ConsumedShard {
+    bool is_joining = false; // asked, and not answered
+    bool is_joined = false;
+    // A read of several shards has failed, or of this one: it is read alone
+    // before it is read with others again.
+    bool is_suspect = false;
+    bool is_taking = false;
+    std::string trouble; // why it cannot be read
+};
+
 class ConsumerCore;
 
 // Reads the streams of some shards, on a connection of its own: of all shards,
@@ -67,28 +81,33 @@ public:
 
 private:
     void on_connected();
+    // Those to read now: one that must be read alone, or all that are joined.
+    std::vector<unsigned> readable() const;
     void read_next();
+    void send_read(std::vector<unsigned> shards, size_t count,
+                   bool is_blocking);
     Args command(const std::vector<unsigned> &shards, size_t count,
                  bool is_blocking) const;
-    void on_read(size_t looked_at, const Answer &answer);
+    void on_read(const std::vector<unsigned> &shards, const Answer &answer);
+    void on_refused(const std::vector<unsigned> &shards, const Answer &answer);
     void recover();
-    void ask(const Args &command, Done done);
-    void on_pending(size_t index, const Answer &answer);
+    void ask(unsigned shard, const Args &command, Done done);
+    void on_pending(unsigned shard, const Answer &answer);
     void on_recovered();
-    void on_failure(const Answer &answer);
     // Hand what a reply of XREADGROUP has to the core, and return how many
     // entries that is.
     size_t take_entries(const redisReply *reply);
-    size_t take_entry(size_t index, const redisReply *entry,
+    size_t take_entry(unsigned shard, const redisReply *entry,
                       unsigned deliveries);
 
     ConsumerCore &core_;
     const std::vector<unsigned> shards_;
-    std::unordered_map<std::string, size_t> keys_; // index in `shards_`
+    std::unordered_map<std::string, unsigned> keys_; // the shards of them
     std::unique_ptr<Channel> channel_;
     Timer pause_;
-    size_t next_ = 0;    // the shard to look at next, when there is little room
+    size_t next_ = 0;    // where to look next, when there is little room
     size_t in_vain_ = 0; // how many in succession had nothing
+    size_t round_ = 0;   // how many there are to look at; 0: one is read alone
     size_t to_recover_ = 0; // shards
     bool is_busy_ = true;   // reads, pauses, or is not connected
     bool is_recovered_ = false;
@@ -110,6 +129,7 @@ public:
                          lawn_durable_answer_t answer, uint64_t delay_us,
                          const char *error, lawn_durable_fn_t done, void *arg);
     void extend(const lawn_durable_delivery_t *delivery);
+    std::string trouble() const;
     size_t in_flight() const
     {
         return live_.size() + answers_->size();
@@ -119,11 +139,17 @@ private:
     friend class Reader;
     using Name = std::pair<unsigned, std::string>; // shard and entry
 
+    // In joining.cc.
     void start();
+    void join_all();
     void join(unsigned shard);
     void on_joined(unsigned shard, const Answer &answer);
-    void on_all_joined();
+    void on_not_joined(unsigned shard, const Answer &answer);
     void rejoin();
+    // All of them have been asked to be joined, and have answered.
+    bool is_settled(const std::vector<unsigned> &shards) const;
+    void set_trouble(unsigned shard, const Answer &answer);
+    void leave_out(unsigned shard, const Answer &answer);
 
     void take();
     void take_from(unsigned shard);
@@ -163,15 +189,14 @@ private:
                        std::unique_ptr<Delivery>>
         live_;            // given and not answered
     std::set<Name> held_; // entries that are here, until the store has answers
-    std::vector<bool> is_taking_;
+    std::vector<ConsumedShard> shards_;
     Timer join_pause_;
     Timer take_timer_;
     Timer give_timer_; // for want of memory
     std::mt19937_64 random_;
-    std::string first_; // the group whose answers count
+    std::string first_; // the group whose answers count; "": not known
     uint64_t given_ = 0;
-    size_t to_join_ = 0;
-    bool is_joined_ = false;
+    unsigned leader_ = 0; // the shard that is asked for it
     bool is_giving_ = false;
     bool is_stopped_ = false;
 };

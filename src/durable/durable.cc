@@ -158,7 +158,16 @@ lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 const char *lawn_durable_error(const lawn_durable_t *durable)
 {
     const char *error = "out of memory";
-    attempt([&] { error = durable->link->error(); });
+    attempt([&] {
+        const char *trouble = durable->link->error();
+        for (auto i = durable->attached.begin();
+             !trouble && i != durable->attached.end(); ++i) {
+            durable->trouble = (*i)->trouble();
+            trouble = durable->trouble.empty() ? nullptr
+                                               : durable->trouble.c_str();
+        }
+        error = trouble;
+    });
     return error;
 }
 

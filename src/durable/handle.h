@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <set>
+#include <string.h>
 #include <utility>
 
 namespace lawn::durable
@@ -23,7 +24,20 @@ class Attached
 {
 public:
     virtual ~Attached() = default;
+    // A line that says what keeps it from its work; "" if nothing does.
+    virtual std::string trouble() const = 0;
 };
+
+// True: it goes on until somebody mends the store, or its settings. Other
+// failures pass, or keep the whole client from its work, which the link tells.
+inline bool is_lasting(const Answer &answer)
+{
+    return answer.status == LAWN_ERR_CORRUPT ||
+           answer.status == LAWN_ERR_INVALID_PARAM ||
+           answer.status == LAWN_ERR_UNSUPPORTED ||
+           (answer.status != LAWN_OK && answer.error &&
+            strncmp(answer.error, "MISCONF", 7) == 0);
+}
 
 } // namespace lawn::durable
 
@@ -34,6 +48,7 @@ struct lawn_durable {
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
     bool is_closing = false; // lawn_durable_close() is running
+    mutable std::string trouble; // what lawn_durable_error() points to
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
     std::string sync_payload;
@@ -83,6 +98,11 @@ public:
             !attempt([this] { durable_->loop.defer([keep = core] {}); })) {
             core->stay();
         }
+    }
+
+    std::string trouble() const override
+    {
+        return core->trouble();
     }
 
     Handle(const Handle &) = delete;

@@ -20,17 +20,6 @@ constexpr uint64_t first_pause_us = 5000;
 constexpr uint64_t longest_pause_us = 200000;
 constexpr unsigned max_redirections = 8;
 
-// The store has not done what it answers with one of these. It may later.
-bool is_passing(std::string_view error)
-{
-    static constexpr std::string_view passing[] = {
-        "TRYAGAIN", "CLUSTERDOWN", "LOADING",  "MASTERDOWN",
-        "BUSY ",    "NOREPLICAS",  "READONLY", "ERR Function not found"};
-    return std::any_of(
-        std::begin(passing), std::end(passing),
-        [error](std::string_view i) { return begins_with(error, i); });
-}
-
 // The functions of the store say which key is of a wrong type. Redis does not;
 // `args` of a command has the one that the command is about.
 std::string key_of(const Request &request, std::string_view error)
@@ -71,6 +60,16 @@ const char *name_of(Key key)
 }
 
 } // namespace
+
+bool is_passing(std::string_view error)
+{
+    static constexpr std::string_view passing[] = {
+        "TRYAGAIN", "CLUSTERDOWN", "LOADING",  "MASTERDOWN",
+        "BUSY ",    "NOREPLICAS",  "READONLY", "ERR Function not found"};
+    return std::any_of(
+        std::begin(passing), std::end(passing),
+        [error](std::string_view i) { return begins_with(error, i); });
+}
 
 LinkImpl::LinkImpl(lawn_durable &durable, Url url)
     : durable_(durable), setup_{&durable.loop,

@@ -1,8 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// WAIT counts the replicas that have the latest write of its own connection. A
-// request that is repeated after its connection was lost may write nothing, and
-// WAIT would then promise nothing. So each batch ends with a write of its own.
+// How requests are sent (node.h).
 
 #include "durable/node.h"
 
@@ -19,8 +17,6 @@ namespace
 {
 
 constexpr uint64_t restart_pause_us = 10000;
-constexpr uint64_t wait_slack_us = 1000000;
-constexpr double wait_share = 0.9; // of the time that is left
 constexpr size_t most_joined = 500;
 // After calls that were joined from so many, the next ones wait, until there is
 // enough for them.
@@ -28,29 +24,6 @@ constexpr size_t many_joined = 8;
 constexpr size_t enough_joined = 100;
 constexpr uint64_t apart_us = 2000;
 constexpr size_t most_joined_bytes = 256 << 10;
-
-// The number after `name` in the text of INFO; 0 if there is none.
-unsigned info_number(std::string_view info, std::string_view name)
-{
-    const size_t at = info.find(name);
-    unsigned number = 0;
-    for (size_t i = at == info.npos ? info.size() : at + name.size();
-         i < info.size() && info[i] >= '0' && info[i] <= '9' && number < 10000;
-         ++i) {
-        number = number * 10 + static_cast<unsigned>(info[i] - '0');
-    }
-    return number;
-}
-
-// redis_version:7.2.1 and later have WAITAOF.
-bool has_waitaof(std::string_view info)
-{
-    constexpr std::string_view name = "redis_version:";
-    const unsigned major = info_number(info, name);
-    const unsigned minor =
-        info_number(info, std::string(name) + std::to_string(major) + ".");
-    return major > 7 || (major == 7 && minor >= 2);
-}
 
 } // namespace
 
@@ -85,43 +58,6 @@ bool RequestSession::find(Endpoint *endpoint_p)
 {
     *endpoint_p = node_.endpoint;
     return true;
-}
-
-void RequestSession::greet()
-{
-    if (durability_ == LAWN_DURABLE_ASYNC) {
-        ask({"TIME"}, [this](ReplyPtr reply, lawn_time_t asked) {
-            note_time(reply.get(), asked);
-        });
-    }
-    if (durability_ != LAWN_DURABLE_FSYNC) {
-        return;
-    }
-    ask({"INFO", "persistence"}, [this](ReplyPtr reply, lawn_time_t) {
-        has_append_file_ =
-            info_number(text_of(reply.get()), "aof_enabled:") == 1;
-    });
-    ask({"INFO", "server"}, [this](ReplyPtr reply, lawn_time_t) {
-        has_waitaof_ = has_waitaof(text_of(reply.get()));
-    });
-    // It may be forbidden, and then the answer is no.
-    ask({"CONFIG", "GET", "appendfsync"}, [this](ReplyPtr reply, lawn_time_t) {
-        syncs_always_ = reply->type == REDIS_REPLY_ARRAY &&
-                        reply->elements == 2 &&
-                        text_of(reply->element[1]) == "always";
-    });
-}
-
-bool RequestSession::is_supported() const
-{
-    return durability_ != LAWN_DURABLE_FSYNC ||
-           (has_append_file_ && (syncs_always_ || has_waitaof_));
-}
-
-bool RequestSession::waits() const
-{
-    return durability_ > 0 ||
-           (durability_ == LAWN_DURABLE_FSYNC && !syncs_always_);
 }
 
 void RequestSession::on_ready()
@@ -240,6 +176,8 @@ void RequestSession::transmit(const Batch &batch)
         for (Request *const request : batch) {
             node_.link.fail_later(request, LAWN_ERR_UNSUPPORTED, error);
         }
+        // For those that come later.
+        ask_settings(false);
         return;
     }
     const Request &first = *batch.front();
@@ -348,72 +286,6 @@ void RequestSession::restart_soon()
     if (!restart_.is_active()) {
         restart_.start_after(restart_pause_us);
     }
-}
-
-void RequestSession::end_batch()
-{
-    const Requests &last = sent.empty() ? unsynced : sent;
-    if (!is_ready() || last.empty()) {
-        return;
-    }
-    const lawn_time_t now = loop().now();
-    lawn_time_t end = now;
-    for (const Requests *i : {&sent, &unsynced}) {
-        for (const Request &request : *i) {
-            end = std::max(end, request.deadline);
-        }
-    }
-    // Before the requests time out, so that they can tell the number. 0 would
-    // mean for ever.
-    const uint64_t msec =
-        static_cast<uint64_t>(lawn_time_to_msec(end - now) * wait_share) + 1;
-    const std::string msec_text = std::to_string(msec);
-    is_marked_ = false;
-    send(Words{"HSET", node_.link.key(last.back().shard, Key::meta), "synced",
-               "1"},
-         setup_.request_timeout_us, [this](ReplyPtr reply, lawn_time_t) {
-             is_marked_ = reply && !is_error(reply.get());
-         });
-    send(durability_ > 0 ? Words{"WAIT", std::to_string(durability_), msec_text}
-                         : Words{"WAITAOF", "1", "0", msec_text},
-         msec * 1000 + wait_slack_us, [this](ReplyPtr reply, lawn_time_t) {
-             if (reply) { // on_failed() does it otherwise
-                 on_waited(reply.get());
-             }
-         });
-    is_waiting_ = true;
-}
-
-void RequestSession::on_waited(const redisReply *reply)
-{
-    is_waiting_ = false;
-    const bool is_local = durability_ == LAWN_DURABLE_FSYNC;
-    const bool has_element =
-        is_local && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0;
-    int64_t count = 0;
-    const bool is_good =
-        is_marked_ && !is_error(reply) &&
-        number_of(has_element ? reply->element[0] : reply, &count);
-    const int64_t needed = is_local ? 1 : durability_;
-    const std::string error =
-        !is_good   ? "unknown: " + line_of(text_of(reply))
-        : is_local ? "unknown: it is not on the disk yet"
-                   : "unknown: only " + std::to_string(count) + " of " +
-                         std::to_string(needed) + " replicas have it";
-    Requests synced;
-    take_requests(&unsynced, &synced);
-    while (!synced.empty()) {
-        Request *const request = &synced.front();
-        if (!is_good) {
-            node_.link.finish(request, LAWN_ERR_IO, error.c_str(), nullptr);
-        } else if (count < needed) {
-            node_.link.finish(request, LAWN_ERR_TIMED_OUT, error.c_str(),
-                              nullptr);
-        } else {
-            node_.link.finish(request, LAWN_OK, "", request->reply.get());
-        }
-    }
-    transmit_queued();
 }
 
 Node::Node(LinkImpl &owner, Endpoint where)

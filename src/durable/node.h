@@ -62,9 +62,10 @@ class LinkImpl;
 // at once, and a busy one gets more work with each call. For that, calls that
 // were joined from several are a little apart.
 //
-// Replicas are waited for with WAIT, and the disk, unless appendfsync is
-// `always`, with WAITAOF. They count for all requests sent before them on the
-// connection. So those that come while a WAIT is under way wait for the next.
+// Replicas are waited for with WAIT, and the disk with WAITAOF, or, if
+// appendfsync is `always`, by asking whether it still is. They count for all
+// requests sent before them on the connection. So those that come while a WAIT
+// is under way wait for the next.
 class RequestSession final : public Session
 {
     using Batch = std::vector<Request *>; // sent as one call
@@ -94,9 +95,15 @@ private:
     void on_answer(Request *request, ReplyPtr reply);
     void on_refused(Request *request, std::string_view error);
     bool is_supported() const;
-    bool waits() const; // for replicas or the disk, after each batch
+    bool waits() const; // for replicas or the disk, behind each batch
     void end_batch();
+    void send_wait();
+    // In durability.cc. `ends_batch`: the answer is for what is not answered.
+    void ask_settings(bool ends_batch);
+    void on_settings(const redisReply *reply);
+    void on_asked(const redisReply *reply);
     void on_waited(const redisReply *reply);
+    void end_unsynced(lawn_status_t status, const std::string &error);
     bool may_transmit() const;
     void restart_when_idle();
     void restart_soon();
@@ -106,7 +113,7 @@ private:
     bool syncs_always_ = false;    // appendfsync always
     bool has_append_file_ = false; // appendonly yes
     bool has_waitaof_ = false;
-    bool is_waiting_ = false;    // WAIT is sent and not answered
+    bool is_waiting_ = false;    // it is sent and not answered
     bool is_marked_ = false;     // the write before WAIT was done
     unsigned joined_ = 0;        // calls that others join, not answered
     lawn_time_t not_before_ = 0; // the next of them

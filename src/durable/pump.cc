@@ -36,7 +36,7 @@ constexpr uint64_t sweep_often_us = 1000000;
 } // namespace
 
 PumpCore::PumpCore(lawn_durable_t *durable, PumpConfig config)
-    : durable_(durable), link_(*durable->link), config_(std::move(config)),
+    : link_(*durable->link), config_(std::move(config)),
       call_timer_(durable->loop,
                   [this] {
                       touch();
@@ -67,6 +67,7 @@ void PumpCore::start()
     Schedule::Store &store = *this;
     schedule_ = std::make_unique<Schedule>(store, count, params);
     is_renewing_.assign(count, false);
+    troubles_.assign(count, "");
     std::vector<unsigned> all;
     channels_.clear(); // of an attempt without memory
     for (unsigned shard = 0; shard < count; ++shard) {
@@ -192,8 +193,13 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     if (answer.status != LAWN_OK || !decode(answer.reply, &fired)) {
         ++stats_.errors;
         schedule_->on_lost(shard, call, now);
+        if (is_lasting(answer)) {
+            troubles_[shard] = "cannot fire shard " + std::to_string(shard) +
+                               ": " + answer.error;
+        }
         return;
     }
+    troubles_[shard].clear();
     stats_.fired += fired.fired();
     for (const int64_t late : fired.late_us) {
         lawn_histogram_add(&stats_.lateness_us, static_cast<uint64_t>(late));
@@ -212,6 +218,21 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     if (fired.cron > 0) {
         renew_crons(shard);
     }
+}
+
+std::string PumpCore::trouble() const
+{
+    for (const std::string &trouble : troubles_) {
+        if (!trouble.empty()) {
+            return trouble;
+        }
+    }
+    for (const std::unique_ptr<Channel> &channel : channels_) {
+        if (!channel->trouble().empty()) {
+            return "cannot listen for new timers: " + channel->trouble();
+        }
+    }
+    return "";
 }
 
 int64_t PumpCore::store_time(unsigned shard, lawn_time_t time)

@@ -31,7 +31,7 @@ struct PumpConfig {
     uint64_t coalesce_us = 0;
 };
 
-class PumpCore : public Attachable<PumpCore>,
+class PumpCore final : public Attachable<PumpCore>,
                  private Schedule::Store,
                  private Watched
 {
@@ -43,6 +43,7 @@ public:
     void open();
     void close();
 
+    std::string trouble() const;
     const lawn_durable_pump_stats_t &stats() const
     {
         return stats_;
@@ -75,13 +76,13 @@ private:
     }
     void flush() override;
 
-    lawn_durable_t *const durable_;
     Link &link_;
     const PumpConfig config_;
     std::unique_ptr<Schedule> schedule_;
     std::vector<std::unique_ptr<Channel>> channels_;
     std::unordered_map<std::string, unsigned> shard_of_channel_;
     std::vector<bool> is_renewing_;
+    std::vector<std::string> troubles_; // why a shard cannot be fired, or ""
     std::map<std::string, std::unique_ptr<Cron>> crons_; // parsed already
     Timer call_timer_;
     Timer beat_timer_;

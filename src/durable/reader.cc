@@ -7,9 +7,13 @@
 // room for, in turn and without blocking, and blocks on all when all were
 // empty. More than there is room for may come only if entries of several shards
 // arrive in the same moment. They wait here until they can be given.
+//
+// One key that cannot be read fails a read of several shards, and the server
+// need not say which. So after a failure each of them is read alone once.
 
 #include "durable/consumer.h"
 #include "durable/guard.h"
+#include "durable/session.h"
 
 #include <algorithm>
 #include <string.h>
@@ -21,6 +25,8 @@ namespace
 {
 
 constexpr uint64_t block_ms = 5000;
+// While a shard is left out, which may be back at any time.
+constexpr uint64_t short_block_ms = 1000;
 constexpr size_t most_at_once = 128; // entries of a shard
 constexpr uint64_t failure_pause_us = 200000;
 
@@ -34,6 +40,19 @@ bool is_string(const redisReply *reply)
     return reply && reply->type == REDIS_REPLY_STRING;
 }
 
+bool has_no_group(const Answer &answer)
+{
+    return answer.error && strstr(answer.error, "NOGROUP");
+}
+
+// It is about the server, and no fault of the shard.
+bool will_pass(const Answer &answer)
+{
+    const std::string_view error = answer.error ? answer.error : "";
+    return is_passing(error) || begins_with(error, "MOVED ") ||
+           begins_with(error, "ASK ") || begins_with(error, "UNBLOCKED");
+}
+
 } // namespace
 
 Reader::Reader(ConsumerCore &core, std::vector<unsigned> shards)
@@ -43,8 +62,8 @@ Reader::Reader(ConsumerCore &core, std::vector<unsigned> shards)
           read();
       })
 {
-    for (size_t i = 0; i < shards_.size(); ++i) {
-        keys_[core_.link_.key(shards_[i], core_.config_.stream)] = i;
+    for (const unsigned shard : shards_) {
+        keys_[core_.link_.key(shard, core_.config_.stream)] = shard;
     }
 }
 
@@ -76,7 +95,7 @@ void Reader::on_connected()
 void Reader::read()
 {
     if (is_busy_ || !channel_ || !channel_->is_connected() ||
-        !core_.is_joined_) {
+        !core_.is_settled(shards_)) {
         return;
     }
     if (!attempt([this] { is_recovered_ ? read_next() : recover(); })) {
@@ -86,37 +105,65 @@ void Reader::read()
     }
 }
 
+std::vector<unsigned> Reader::readable() const
+{
+    std::vector<unsigned> shards;
+    for (const unsigned shard : shards_) {
+        const ConsumedShard &state = core_.shards_[shard];
+        if (state.is_joined && state.is_suspect) {
+            return {shard};
+        }
+        if (state.is_joined) {
+            shards.push_back(shard);
+        }
+    }
+    return shards;
+}
+
 void Reader::read_next()
 {
     const size_t room = core_.room() / core_.readers_.size() +
                         (core_.room() % core_.readers_.size() != 0);
-    if (room == 0) {
+    std::vector<unsigned> shards = readable();
+    if (room == 0 || shards.empty()) {
         return;
     }
-    std::vector<unsigned> shards = shards_;
+    if (core_.shards_[shards[0]].is_suspect) {
+        round_ = 0;
+        send_read(std::move(shards), std::min(room, most_at_once), false);
+        return;
+    }
+    round_ = shards.size();
     bool is_blocking = true;
-    size_t count = std::min(room / shards_.size(), most_at_once);
+    size_t count = std::min(room / round_, most_at_once);
     if (count == 0) {
         count = 1;
-        is_blocking = in_vain_ >= shards_.size();
-        if (!is_blocking) {
-            shards.resize(std::min(room, shards_.size() - in_vain_));
-            for (unsigned &shard : shards) {
-                shard = shards_[next_];
-                next_ = (next_ + 1) % shards_.size();
-            }
-        }
+        is_blocking = in_vain_ >= round_;
     }
+    if (!is_blocking) {
+        std::vector<unsigned> some;
+        for (size_t i = std::min(room, round_ - in_vain_); i > 0; --i) {
+            some.push_back(shards[next_ % round_]);
+            next_ = (next_ + 1) % round_;
+        }
+        shards.swap(some);
+    }
+    send_read(std::move(shards), count, is_blocking);
+}
+
+void Reader::send_read(std::vector<unsigned> shards, size_t count,
+                       bool is_blocking)
+{
     is_busy_ = true;
-    const size_t looked_at = shards.size();
-    channel_->send(
-        command(shards, count, is_blocking),
-        block_ms * 1000 + core_.durable_->params.request_timeout_us,
-        [weak = core_.weak_from_this(), this, looked_at](const Answer &answer) {
-            if (const auto core = weak.lock()) {
-                on_read(looked_at, answer);
-            }
-        });
+    const Args args = command(shards, count, is_blocking);
+    channel_->send(args,
+                   block_ms * 1000 + core_.durable_->params.request_timeout_us,
+                   [weak = core_.weak_from_this(), this,
+                    read = std::move(shards)](const Answer &answer) {
+                       if (const auto core = weak.lock()) {
+                           on_read(read, answer);
+                       }
+                   });
 }
 
 Args Reader::command(const std::vector<unsigned> &shards, size_t count,
@@ -126,7 +173,10 @@ Args Reader::command(const std::vector<unsigned> &shards, size_t count,
     Args args = {"XREADGROUP", "GROUP", config.group,
                  config.name,  "COUNT", std::to_string(count)};
     if (is_blocking) {
-        args.insert(args.end(), {"BLOCK", std::to_string(block_ms)});
+        const bool is_all = shards.size() == shards_.size();
+        args.insert(
+            args.end(),
+            {"BLOCK", std::to_string(is_all ? block_ms : short_block_ms)});
     }
     // A group that only reads, and does not answer, leaves no entry waiting.
     if (config.no_answer && core_.first_ != config.group) {
@@ -140,20 +190,54 @@ Args Reader::command(const std::vector<unsigned> &shards, size_t count,
     return args;
 }
 
-void Reader::on_read(size_t looked_at, const Answer &answer)
+void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
 {
     if (core_.is_stopped_) {
         return;
     }
     if (answer.status != LAWN_OK) {
-        on_failure(answer);
+        on_refused(shards, answer);
         return;
     }
     is_busy_ = false;
+    for (const unsigned shard : shards) {
+        core_.shards_[shard].is_suspect = false;
+        core_.shards_[shard].trouble.clear();
+    }
     const size_t count = take_entries(answer.reply);
-    in_vain_ = count > 0 ? 0 : (in_vain_ + looked_at) % (2 * shards_.size());
+    in_vain_ = count > 0 || in_vain_ >= round_ ? 0 : in_vain_ + shards.size();
     core_.give();
     read();
+}
+
+// `shards`: those that were asked for, of which one or more have failed.
+void Reader::on_refused(const std::vector<unsigned> &shards,
+                        const Answer &answer)
+{
+    if (!channel_ || !channel_->is_connected()) {
+        to_recover_ = 0;
+        return; // on_connected() goes on
+    }
+    if (has_no_group(answer) || will_pass(answer)) {
+        to_recover_ = 0;
+        pause_.start_after(failure_pause_us);
+        if (has_no_group(answer)) {
+            core_.rejoin();
+        }
+        return;
+    }
+    for (const unsigned shard : shards) {
+        core_.shards_[shard].is_suspect = true;
+    }
+    if (shards.size() == 1) {
+        core_.leave_out(shards[0], answer);
+    }
+    if (to_recover_ > 0) {
+        on_recovered();
+    } else if (is_recovered_) {
+        is_busy_ = false;
+        read();
+    }
 }
 
 // What was given to this consumer and has not arrived, as the connection was
@@ -162,22 +246,31 @@ void Reader::on_read(size_t looked_at, const Answer &answer)
 void Reader::recover()
 {
     for (const unsigned shard : shards_) {
-        if (core_.is_taking_[shard]) {
+        if (core_.shards_[shard].is_taking) {
             return; // on_taken() goes on
         }
     }
+    std::vector<unsigned> joined;
+    for (const unsigned shard : shards_) {
+        if (core_.shards_[shard].is_joined) {
+            joined.push_back(shard);
+        }
+    }
+    if (joined.empty()) {
+        return; // on_joined() goes on
+    }
     is_busy_ = true;
-    to_recover_ = shards_.size();
-    for (size_t i = 0; i < shards_.size(); ++i) {
-        ask(core_.pending_command(shards_[i]),
-            [this, i](const Answer &answer) { on_pending(i, answer); });
+    to_recover_ = joined.size();
+    for (const unsigned shard : joined) {
+        ask(shard, core_.pending_command(shard),
+            [this, shard](const Answer &answer) { on_pending(shard, answer); });
     }
 }
 
-void Reader::ask(const Args &command, Done done)
+void Reader::ask(unsigned shard, const Args &command, Done done)
 {
     channel_->send(command, core_.durable_->params.request_timeout_us,
-                   [weak = core_.weak_from_this(), this,
+                   [weak = core_.weak_from_this(), this, shard,
                     done = std::move(done)](const Answer &answer) {
                        const auto core = weak.lock();
                        if (!core || core->is_stopped_) {
@@ -186,14 +279,13 @@ void Reader::ask(const Args &command, Done done)
                        if (answer.status == LAWN_OK) {
                            done(answer);
                        } else {
-                           on_failure(answer);
+                           on_refused({shard}, answer);
                        }
                    });
 }
 
-void Reader::on_pending(size_t index, const Answer &answer)
+void Reader::on_pending(unsigned shard, const Answer &answer)
 {
-    const unsigned shard = shards_[index];
     std::vector<std::string> names = core_.not_here(shard, answer);
     if (names.empty()) {
         on_recovered();
@@ -202,10 +294,10 @@ void Reader::on_pending(size_t index, const Answer &answer)
     Args claim = {"XCLAIM", core_.link_.key(shard, core_.config_.stream),
                   core_.config_.group, core_.config_.name, "0"};
     claim.insert(claim.end(), names.begin(), names.end());
-    ask(claim, [this, index](const Answer &claimed) {
+    ask(shard, claim, [this, shard](const Answer &claimed) {
         const redisReply *const reply = claimed.reply;
         for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
-            take_entry(index, reply->element[i], 2);
+            take_entry(shard, reply->element[i], 2);
         }
         on_recovered();
     });
@@ -220,18 +312,6 @@ void Reader::on_recovered()
         core_.give();
         core_.take_timer_.start_after(0);
         read();
-    }
-}
-
-void Reader::on_failure(const Answer &answer)
-{
-    to_recover_ = 0;
-    if (!channel_ || !channel_->is_connected()) {
-        return; // on_connected() goes on
-    }
-    pause_.start_after(failure_pause_us);
-    if (answer.error && strstr(answer.error, "NOGROUP")) {
-        core_.rejoin();
     }
 }
 
@@ -257,14 +337,14 @@ size_t Reader::take_entries(const redisReply *reply)
     return count;
 }
 
-size_t Reader::take_entry(size_t index, const redisReply *entry,
+size_t Reader::take_entry(unsigned shard, const redisReply *entry,
                           unsigned deliveries)
 {
     if (!is_array(entry) || entry->elements != 2 ||
         !is_string(entry->element[0])) {
         return 0;
     }
-    core_.add(shards_[index], entry, deliveries);
+    core_.add(shard, entry, deliveries);
     return 1;
 }
 

@@ -5,13 +5,15 @@
 #ifndef LAWN_SRC_DURABLE_SCRIPT_H
 #define LAWN_SRC_DURABLE_SCRIPT_H
 
+#include <string>
+
 namespace lawn::durable
 {
 
 // The version of the library's protocol; lawn_version returns it.
 constexpr int script_version = 1;
 
-extern const char script[];
+std::string script();
 
 } // namespace lawn::durable
 

@@ -25,7 +25,7 @@ constexpr uint64_t first_pause_us = 20000;
 constexpr uint64_t longest_pause_us = 2 * usec_per_sec;
 constexpr uint64_t beat_us = 5 * usec_per_sec;
 constexpr uint64_t stable_us = usec_per_sec; // then the pauses begin anew
-constexpr size_t longest_line = 300;
+constexpr size_t longest_line = 512;
 
 const char *const beat[] = {"TIME", "PING"};
 
@@ -64,18 +64,25 @@ bool number_of(const redisReply *reply, int64_t *number_p)
 
 std::string line_of(std::string_view text)
 {
+    std::string line = begins_with(text, "LAWN INVALID ") ? "invalid " : "";
     // These words are for programs; what follows is a sentence.
     for (const std::string_view code :
-         {"LAWN FULL ", "LAWN REOPEN ", "LAWN SHARDS ", "LAWN VERSION "}) {
+         {"LAWN FULL ", "LAWN REOPEN ", "LAWN SHARDS ", "LAWN VERSION ",
+          "LAWN CORRUPT ", "LAWN INVALID "}) {
         if (begins_with(text, code)) {
             text.remove_prefix(code.size());
+            break;
         }
     }
-    std::string line(text.substr(0, longest_line));
+    line += text.substr(0, longest_line);
     for (char &c : line) {
         if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
             c = ' ';
         }
+    }
+    if (text.size() > longest_line) {
+        line.resize(std::min(line.rfind(' '), longest_line));
+        line += " ...";
     }
     return line;
 }
@@ -278,15 +285,16 @@ void Session::on_version(const redisReply *reply, bool is_loaded)
     int64_t version = 0;
     const std::string_view text = text_of(reply);
     if (is_error(reply) && text == "ERR Function not found" && !is_loaded) {
-        ask({"FUNCTION", "LOAD", script}, [this](ReplyPtr loaded, lawn_time_t) {
-            const std::string_view error = text_of(loaded.get());
-            if (is_error(loaded.get()) &&
-                error.find("already exists") == error.npos) {
-                fail(status_of_error(error), line_of(error));
-            } else {
-                check_functions(true);
-            }
-        });
+        ask({"FUNCTION", "LOAD", script()},
+            [this](ReplyPtr loaded, lawn_time_t) {
+                const std::string_view error = text_of(loaded.get());
+                if (is_error(loaded.get()) &&
+                    error.find("already exists") == error.npos) {
+                    fail(status_of_error(error), line_of(error));
+                } else {
+                    check_functions(true);
+                }
+            });
     } else if (is_error(reply) && text == "ERR Function not found") {
         fail(LAWN_ERR_UNSUPPORTED,
              "it has a function library 'lawn' that is not ours");

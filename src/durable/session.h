@@ -162,6 +162,8 @@ bool number_of(const redisReply *reply, int64_t *number_p);
 // One line, of bounded length.
 std::string line_of(std::string_view text);
 lawn_status_t status_of_error(std::string_view error);
+// The store has not done what it answers with such an error. It may later.
+bool is_passing(std::string_view error);
 
 } // namespace lawn::durable
 

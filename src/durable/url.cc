@@ -6,6 +6,7 @@
 
 #include "durable/codec.h"
 
+#include <arpa/inet.h>
 #include <lawn/durable.h>
 
 #include <charconv>
@@ -101,8 +102,7 @@ bool parse_db(std::string_view text, unsigned *db_p, std::string *error_p)
 {
     constexpr unsigned max_db = 1000000;
     if (!parse_number(text, max_db, db_p)) {
-        *error_p =
-            "the database in the URL, " + quote(text) + ", is not a number";
+        *error_p = "the database in the URL is not a number";
         return false;
     }
     return true;
@@ -122,17 +122,17 @@ bool parse_user(std::string_view text, Url *url_p, std::string *error_p)
     return is_good;
 }
 
-// host, host:port, [::1], [::1]:port
+// host, host:port, [::1], [::1]:port. What is wrong is not shown: a password
+// may be where a host or a port should be, as in redis://user:password.
 bool parse_host(std::string_view text, unsigned port, Endpoint *endpoint_p,
                 std::string *error_p)
 {
     constexpr unsigned max_port = 65535;
-    const std::string_view whole = text;
     std::string_view host;
     if (skip(&text, "[")) {
         const size_t end = text.find(']');
         if (end == text.npos) {
-            *error_p = "the URL has no ] after the address in " + quote(whole);
+            *error_p = "the URL has no ] after the address";
             return false;
         }
         host = text.substr(0, end);
@@ -142,7 +142,7 @@ bool parse_host(std::string_view text, unsigned port, Endpoint *endpoint_p,
         text.remove_prefix(host.size());
     }
     if (host.empty() || host.find_first_of(" @?#/") != host.npos) {
-        *error_p = "the URL names no host in " + quote(whole);
+        *error_p = "the URL names no host";
         return false;
     }
     endpoint_p->host = host;
@@ -150,7 +150,7 @@ bool parse_host(std::string_view text, unsigned port, Endpoint *endpoint_p,
     if (!text.empty() && (!skip(&text, ":") ||
                           !parse_number(text, max_port, &endpoint_p->port) ||
                           endpoint_p->port == 0)) {
-        *error_p = "the port in the URL is not 1 to 65535 in " + quote(whole);
+        *error_p = "the port in the URL is not 1 to 65535";
         return false;
     }
     return true;
@@ -166,13 +166,17 @@ bool parse_unix(std::string_view text, Url *url_p, std::string *error_p)
                    "107 bytes";
         return false;
     }
+    if (path.substr(0, path.find('/')).find('@') != path.npos) {
+        *error_p = "a unix: URL has no user and no password";
+        return false;
+    }
     url_p->endpoints = {Endpoint{std::string(path), 0}};
     if (query == text.npos) {
         return true;
     }
     text.remove_prefix(query + 1);
     if (!skip(&text, "db=")) {
-        *error_p = "the URL has " + quote(text) + " after the ?, not db=N";
+        *error_p = "the URL has something other than db=N after the ?";
         return false;
     }
     return parse_db(text, &url_p->db, error_p);
@@ -239,6 +243,33 @@ bool parse_sentinel(std::string_view text, Url *url_p, std::string *error_p)
         }
         hosts.remove_prefix(comma + 1);
     }
+}
+
+// A name, or an address, of which the URL of a target has no more than a URL
+// may.
+bool is_host(std::string_view host, bool is_bracketed)
+{
+    if (is_bracketed) {
+        in6_addr address;
+        const std::string text(host.substr(0, host.find('%'))); // of a zone
+        return inet_pton(AF_INET6, text.c_str(), &address) == 1;
+    }
+    std::string decoded;
+    return decode(host, &decoded) &&
+           host.find_first_of("<>[]{}|\\^`\"") == host.npos;
+}
+
+// What is between http:// and the path: host and port, after a user.
+bool is_authority(std::string_view text)
+{
+    const size_t at = text.rfind('@');
+    if (at != text.npos) {
+        text.remove_prefix(at + 1);
+    }
+    Endpoint endpoint;
+    std::string error;
+    return parse_host(text, 80, &endpoint, &error) &&
+           is_host(endpoint.host, text[0] == '[');
 }
 
 } // namespace
@@ -374,13 +405,17 @@ bool check_target(std::string_view text, std::string *error_p)
     std::string_view rest = text;
     const bool is_http = skip(&rest, "http://") || skip(&rest, "https://");
     const bool is_known = is_http || skip(&rest, "stream:");
-    const bool is_good = is_known && !rest.empty() && rest[0] != '/' &&
+    const std::string_view authority =
+        is_http ? rest.substr(0, rest.find_first_of("/?#")) : "";
+    const bool is_good = is_known && !rest.empty() &&
+                         (is_http ? is_authority(authority) : rest[0] != '/') &&
                          text.size() <= max_target && !has_control(text) &&
                          text.find(' ') == text.npos;
     if (!is_good) {
-        *error_p = "the target " + quote(text) +
-                   " is not http://..., https://... or stream:KEY of at most "
-                   "2048 bytes";
+        const bool has_user = authority.find('@') != authority.npos;
+        *error_p = "the target " + (has_user ? "" : quote(text) + " ") +
+                   "is not http://HOST..., https://HOST... or stream:KEY of at "
+                   "most 2048 bytes";
     }
     return is_good;
 }

@@ -63,6 +63,47 @@ TEST(DurableDurability, FsyncSurvivesAKill)
     EXPECT_EQ(client.get("b").state, LAWN_DURABLE_STOPPED);
 }
 
+// The settings of a server may change under a connection.
+TEST(DurableDurability, FsyncIsNotAcknowledgedWhenTheServerStopsIt)
+{
+    struct Setting {
+        const char *name;
+        const char *on;
+    };
+    for (const auto &[name, on] :
+         {Setting{"appendfsync", "always"}, Setting{"appendonly", "yes"}}) {
+        RedisServer server({"--appendonly", "yes", "--appendfsync", "always"});
+        const bool has_waitaof =
+            server.command({"COMMAND", "INFO", "WAITAOF"})[0].type ==
+            Reply::list;
+        Client client(server.url(), [](lawn_durable_params_t *params) {
+            params->request_timeout_us = 2000000;
+        });
+        client.run_until([&] {
+            return client.start(with(LAWN_DURABLE_FSYNC, "a")).status ==
+                   LAWN_OK;
+        });
+        server.command({"CONFIG", "SET", name, "no"});
+        const Result unknown = client.start(with(LAWN_DURABLE_FSYNC, "b"));
+        EXPECT_EQ(unknown.status, LAWN_ERR_IO) << name;
+        EXPECT_TRUE(contains(unknown.error, "unknown: ")) << unknown.error;
+        EXPECT_TRUE(contains(unknown.error, "appendfsync")) << unknown.error;
+        // Now it is known.
+        const Result refused = client.start(with(LAWN_DURABLE_FSYNC, "c"));
+        EXPECT_NE(refused.status, LAWN_OK);
+        if (!has_waitaof) {
+            EXPECT_EQ(refused.status, LAWN_ERR_UNSUPPORTED) << refused.error;
+            EXPECT_EQ(client.get("c").state, LAWN_DURABLE_UNKNOWN);
+        }
+        EXPECT_EQ(client.start("d").status, LAWN_OK); // async
+        server.command({"CONFIG", "SET", name, on});
+        client.run_until([&] {
+            return client.start(with(LAWN_DURABLE_FSYNC, "e")).status ==
+                   LAWN_OK;
+        });
+    }
+}
+
 // Redis 7.0 has no WAITAOF, so everysec is not enough there.
 TEST(DurableDurability, FsyncNeedsAlwaysOrWaitaof)
 {

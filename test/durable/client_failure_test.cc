@@ -436,7 +436,7 @@ TEST(DurableFailure, ANamespaceThatWasMadeAnewWithOtherShardsIsRefused)
     server.start();
     const ContextPtr admin = connect(server);
     run(admin, {"AUTH", "secret"});
-    run(admin, {"FUNCTION", "LOAD", lawn::durable::script});
+    run(admin, {"FUNCTION", "LOAD", lawn::durable::script()});
     run(admin, {"FCALL", "lawn_open", "1", "{test:0}:config", "5", "0", "0",
                 "0", "0"});
     run(admin, {"CONFIG", "SET", "requirepass", ""});

@@ -91,6 +91,86 @@ TEST_F(DurableConsumer, MayBeClosedInTheLastPoll)
     clients.pop_back();
 }
 
+// What a client says that keeps it from its work; "" if nothing does.
+std::string trouble_of(Client *client)
+{
+    const char *const error = lawn_durable_error(*client);
+    return error ? error : "";
+}
+
+// Also if it is the first shard, which says whose group came first.
+TEST_F(DurableConsumer, AKeyOfAWrongTypeKeepsItFromOneShardOnly)
+{
+    for (const char *const key : {"{test:0}:out", "{test:2}:out"}) {
+        start_many(1); // makes the namespace
+        taker.open();
+        run_until([&] { return taker.answered > 0; });
+        taker.close();
+        server->command({"RENAME", key, "{test:0}:kept"});
+        server->command({"SET", key, "text"});
+        Client *const other = add_client();
+        Taker last(other);
+        last.open();
+        start_many(60);
+        const std::string due = std::string(key, 9) + "due";
+        const auto broken =
+            static_cast<size_t>(server->command({"ZCARD", due}).integer);
+        EXPECT_GT(broken, 0U);
+        run_until([&] {
+            return last.count_ids() == 60 - broken &&
+                   trouble_of(other).find(key) != std::string::npos;
+        });
+        server->command({"DEL", key});
+        server->command({"RENAME", "{test:0}:kept", key});
+        run_until([&] {
+            return last.count_ids() == 60 && trouble_of(other).empty();
+        });
+        last.close();
+        other->close();
+        clients.pop_back();
+    }
+}
+
+TEST_F(DurableConsumer, AKeyThatBecomesWrongKeepsItFromOneShardOnly)
+{
+    Client *const other = add_client();
+    Taker last(other);
+    last.open();
+    start_many(60);
+    run_until([&] { return last.answered == 60; });
+    server->command({"RENAME", "{test:1}:out", "{test:1}:kept"});
+    server->command({"SET", "{test:1}:out", "text"});
+    start_many(60);
+    const auto broken =
+        static_cast<size_t>(server->command({"ZCARD", "{test:1}:due"}).integer);
+    run_until([&] {
+        return last.answered >= 120 - broken &&
+               trouble_of(other).find("{test:1}:out") != std::string::npos;
+    });
+    server->command({"RENAME", "{test:1}:kept", "{test:1}:out"});
+    run_until(
+        [&] { return last.answered == 120 && trouble_of(other).empty(); });
+    last.close();
+}
+
+TEST_F(DurableConsumer, WhatItMayNotReadIsSaid)
+{
+    Client *const other = add_client();
+    Taker last(other);
+    last.open();
+    start("a", 0);
+    run_until([&] { return last.answered == 1; });
+    server->command({"ACL", "SETUSER", "default", "-xreadgroup"});
+    server->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    run_until(
+        [&] { return trouble_of(other).find("NOPERM") != std::string::npos; });
+    server->command({"ACL", "SETUSER", "default", "+xreadgroup"});
+    run_until([&] { return get("a").status == LAWN_OK; });
+    start("b", 0);
+    run_until([&] { return last.answered == 2 && trouble_of(other).empty(); });
+    last.close();
+}
+
 TEST_F(DurableConsumer, AnswersOfOneThatIsClosedAreToldAndSent)
 {
     taker.open();

@@ -94,7 +94,7 @@ lawn_durable_t *FaultsWorld::open()
 
 void FaultsWorld::replace(const std::string &from, const std::string &to)
 {
-    std::string text = lawn::durable::script;
+    std::string text = lawn::durable::script();
     const size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     ASSERT_EQ(text.find(from, at + 1), std::string::npos) << from;

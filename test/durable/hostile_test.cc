@@ -437,4 +437,30 @@ TEST(DurableHostile, EachReplyHasItsStatus)
     }
 }
 
+// What is for programs is left out, and what is too long ends with a word.
+TEST(DurableHostile, ErrorsAreOneSentence)
+{
+    HostileServer server;
+    Client client("unix:" + server.path());
+    std::string words;
+    for (int i = 0; i < 200; ++i) {
+        words += " word" + std::to_string(i);
+    }
+    const auto error_for = [&](const std::string &reply) {
+        server.set_start(reply);
+        return client.start("a").error;
+    };
+    EXPECT_EQ(error_for("-LAWN INVALID id\r\n"), "invalid id");
+    EXPECT_EQ(error_for("-LAWN CORRUPT the key\r\n"), "the key");
+    EXPECT_EQ(error_for("-LAWN FULL of timers\r\n"), "of timers");
+    const std::string cut = error_for("-MISCONF" + words + "\r\n");
+    ASSERT_GT(cut.size(), 400U);
+    ASSERT_LT(cut.size(), 520U);
+    EXPECT_EQ(cut.substr(cut.size() - 4), " ...");
+    EXPECT_EQ(("MISCONF" + words + " ").find(cut.substr(0, cut.size() - 3)), 0U)
+        << cut;
+    const std::string whole = "MISCONF" + words.substr(0, 400);
+    EXPECT_EQ(error_for("-" + whole + "\r\n"), whole);
+}
+
 } // namespace

@@ -95,6 +95,40 @@ TEST_F(LawnctlTest, EndsCleanlyAtASignalAndAtATimeout)
     EXPECT_EQ(out_of({"consume", "--group", "g", "--timeout", "50ms"}), "");
 }
 
+TEST_F(LawnctlTest, SaysThatTheStoreIsGone)
+{
+    Program run(with_store({"consume", "--group", "g"}));
+    out_of({"start", "a", "--in", "1ms"});
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (lines(run.out()) == 0 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    server_.kill();
+    run.signal(SIGTERM);
+    EXPECT_EQ(run.wait(), 1);
+    EXPECT_EQ(lines(run.err()), 1u) << run.err();
+    EXPECT_EQ(run.err().compare(0, 9, "lawnctl: "), 0) << run.err();
+    server_.start();
+}
+
+TEST_F(LawnctlTest, SaysWhatItCannotRead)
+{
+    out_of({"start", "a", "--in", "1ms"});
+    server_.command({"DEL", "{test:0}:out"});
+    server_.command({"SET", "{test:0}:out", "text"});
+    Program run(with_store({"consume", "--group", "g"}));
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (lines(run.err()) == 0 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    run.signal(SIGTERM);
+    EXPECT_EQ(run.wait(), 1);
+    EXPECT_EQ(lines(run.err()), 1u) << run.err();
+    EXPECT_NE(run.err().find("{test:0}:out"), std::string::npos) << run.err();
+}
+
 // As a server that hangs does, the socket takes connections and says nothing.
 TEST(Lawnctl, EndsCleanlyAtASignalBeforeTheStoreHasAnswered)
 {
@@ -116,6 +150,10 @@ TEST(Lawnctl, EndsCleanlyAtASignalBeforeTheStoreHasAnswered)
     EXPECT_EQ(run.wait(), 0);
     EXPECT_EQ(run.err(), "");
     close(connection);
+    // The time-out counts from the start.
+    expect_refusal({"--redis", "unix:" + path, "consume", "--group", "g",
+                    "--timeout", "10ms"},
+                   "--timeout");
     close(listener);
     unlink(path.c_str());
     rmdir(directory);

@@ -35,6 +35,19 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
 {
     expect_refusal({}, "COMMAND is missing");
     expect_refusal({"halt"}, "'halt'");
+    expect_refusal({"--nonsense"}, "no option --nonsense");
+    expect_refusal({"stop", "a", "--nonsense"}, "no option --nonsense");
+    // Whatever it was given, it says one line.
+    expect_refusal({"--a\nb=1", "stop", "a"}, "--a\\x0ab");
+    expect_refusal({"--json=1", "--json\n"}, "");
+    expect_refusal({"stop", "a", "b\nc"}, "b\\x0ac");
+    expect_refusal({"start", "a", "--at", "1\n"}, "");
+    expect_refusal({"start", "a", "--in", "1\n"}, "");
+    expect_refusal({"start", "a", "--in", "1s", "--misfire", "a\nb"}, "a");
+    expect_refusal({"consume", "--group", "g", "--answer", "a\nb"}, "a");
+    expect_refusal({"consume", "--group", "g", "--count", "1\n"}, "--count");
+    expect_refusal({"list", "--state", "a\nb"}, "a");
+    expect_refusal({"load", "--rate\n"}, "");
     expect_refusal({"start"}, "ID is missing");
     expect_refusal({"start", "a"}, "--in or --at");
     expect_refusal({"start", "a", "--in"}, "--in needs a value");
@@ -307,6 +320,8 @@ TEST(LawnctlOutput, WritesJsonThatCanBeRead)
     EXPECT_EQ(Json().text("a", "x\"y\\z\n").number("b", 7).str(),
               "{\"a\":\"x\\\"y\\\\z\\u000a\",\"b\":7}");
     EXPECT_EQ(Json().payload("\xff", 1).str(), "{\"payload_hex\":\"ff\"}");
+    EXPECT_EQ(Json().id("a\xff").str(), "{\"id\":\"a?\",\"id_hex\":\"61ff\"}");
+    EXPECT_EQ(Json().id("a").str(), "{\"id\":\"a\"}");
     EXPECT_EQ(Json().payload("\xc3\xa9", 2).str(),
               "{\"payload\":\"\xc3\xa9\"}");
     EXPECT_EQ(Json().payload("\xed\xa0\x80", 3).str(),

@@ -111,4 +111,60 @@ TEST_F(Lawnd, CarriesOnWhenTheStoreIsBack)
     EXPECT_TRUE(becomes([&] { return metric("lawn_durable_pending") == 0; }));
 }
 
+// The store answers, and yet timers do not fire.
+TEST_F(Lawnd, SaysWhenAShardCannotBeFired)
+{
+    start({"--shards", "2"});
+    server_.command({"SET", "{test:1}:due", "text"});
+    const auto look = [&] { // has the pump look at it
+        server_.command({"PUBLISH", "{test:1}:wake", ""});
+        return get(url("/healthz"));
+    };
+    EXPECT_TRUE(becomes([&] { return look().first == 503; })) << log();
+    const std::string health = look().second;
+    EXPECT_NE(health.find("{test:1}:due"), std::string::npos) << health;
+    EXPECT_TRUE(becomes([&] {
+        return log().find("{test:1}:due") != std::string::npos;
+    })) << log();
+    EXPECT_EQ(metric("lawnd_store_up"), 1);
+    server_.command({"DEL", "{test:1}:due"});
+    EXPECT_TRUE(becomes([&] { return look().first == 200; })) << log();
+    EXPECT_NE(log().find("the trouble is over"), std::string::npos) << log();
+}
+
+TEST_F(Lawnd, SaysThatItMayNotListen)
+{
+    start({"--shards", "2"});
+    server_.command({"ACL", "SETUSER", "default", "resetchannels"});
+    server_.command({"CLIENT", "KILL", "TYPE", "pubsub"});
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 503; }));
+    const std::string health = get(url("/healthz")).second;
+    EXPECT_NE(health.find("NOPERM"), std::string::npos) << health;
+    server_.command({"ACL", "SETUSER", "default", "&*"});
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 200; }));
+}
+
+// One broken shard keeps it from no other.
+TEST_F(Lawnd, BeginsThoughAShardIsBroken)
+{
+    start({"--shards", "2"});
+    lawnd_.kill();
+    server_.command({"SET", "{test:0}:due", "text"});
+    start();
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 503; }));
+    unsigned started = 0;
+    for (unsigned i = 0; i < 20; ++i) {
+        const std::string id = "id" + std::to_string(i);
+        lawn_durable_start_t start = {};
+        start.id = id.c_str();
+        start.target = "stream:events";
+        started +=
+            lawn_durable_start_sync(client(), &start, nullptr) == LAWN_OK;
+    }
+    EXPECT_GT(started, 0U);
+    EXPECT_TRUE(becomes([&] {
+        return server_.command({"XLEN", "events"}).integer == started;
+    })) << log();
+}
+
 } // namespace

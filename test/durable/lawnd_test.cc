@@ -38,6 +38,13 @@ TEST_F(Lawnd, RefusesBadCommandLinesWithOneLine)
         {"--redis", server_.url(), "--namespace", "test", "-x"},
         {"--redis", server_.url(), "--namespace", "test", "more"},
         {"--redis", server_.url(), "--namespace", "test", "--shards"},
+        {"--redis", "redis://a\nb", "--namespace", "test"},
+        {"--redis", server_.url(), "--namespace", "a\nb"},
+        {"--redis", server_.url(), "--namespace", "test", "--http-listen",
+         "a\nb:0"},
+        {"--redis", server_.url(), "--namespace", "test", "--http-listen",
+         "a\nb"},
+        {"--redis", server_.url(), "--namespace", "test", "a\nb"},
     };
     for (const Words &options : cases) {
         std::string line;
@@ -154,6 +161,10 @@ TEST_F(Lawnd, AnswersOfTargetsDecide)
     start_timer("nobody", "http://127.0.0.1:1/", 2);
     expect_state("done", "success");
     expect_state("refused", "fail");
+    EXPECT_NE(log().find("failed refused, target 127.0.0.1:"),
+              std::string::npos)
+        << log();
+    EXPECT_NE(log().find(": HTTP status 404\n"), std::string::npos) << log();
     expect_state("second", "success");
     expect_state("never", "dead");
     expect_state("nobody", "dead");

@@ -355,6 +355,27 @@ TEST_F(DurablePump, MessagesOfOthersDoNoHarm)
     run_until([&] { return taker.count("a") == 1; });
 }
 
+TEST_F(DurablePump, SaysWhichShardItCannotFire)
+{
+    Client *const other = add_client();
+    lawn_durable_pump_t *const own = add_pump(other);
+    const auto trouble = [&]() -> std::string {
+        server->command({"PUBLISH", "{test:2}:wake", ""}); // has it look
+        const char *const error = lawn_durable_error(*other);
+        return error ? error : "";
+    };
+    start("a", 0);
+    run_until([&] { return taker.count("a") > 0; });
+    server->command({"RENAME", "{test:2}:meta", "{test:2}:kept"});
+    server->command({"SET", "{test:2}:meta", "text"});
+    run_until(
+        [&] { return trouble().find("{test:2}:meta") != std::string::npos; });
+    EXPECT_NE(trouble().find("shard 2"), std::string::npos) << trouble();
+    server->command({"RENAME", "{test:2}:kept", "{test:2}:meta"});
+    run_until([&] { return trouble().empty(); });
+    lawn_durable_pump_close(own);
+}
+
 TEST_F(DurablePump, RefusesBadArguments)
 {
     lawn_durable_pump_params_t params = {};

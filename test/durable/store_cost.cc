@@ -261,7 +261,7 @@ int main(int argc, char **argv)
                  : 100000;
     RedisServer server(
         {"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"});
-    server.command({"FUNCTION", "LOAD", lawn::durable::script});
+    server.command({"FUNCTION", "LOAD", lawn::durable::script()});
     puts(
         "Redis CPU per timer, us; ping is one PING per batch, and least is all "
         "without the functions\n"

@@ -77,7 +77,7 @@ public:
     void load()
     {
         const Reply loaded = server.command(
-            {"FUNCTION", "LOAD", "REPLACE", lawn::durable::script});
+            {"FUNCTION", "LOAD", "REPLACE", lawn::durable::script()});
         ASSERT_EQ(loaded.string, "lawn") << to_string(loaded);
     }
 

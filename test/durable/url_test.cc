@@ -117,6 +117,15 @@ TEST(DurableUrl, IsRefusedInOneLine)
     }
     EXPECT_NE(error_of_url("unix:/" + std::string(107, 'x')).find("107"),
               std::string::npos);
+    for (const std::string_view text :
+         {"unix:/x?password=secret", "unix::secret@/x", "unix://a:secret@/x",
+          "unix:/x?db=secret", "redis://:secret", "redis://me:secret",
+          "redis://secret@host", "redis://host/0?password=secret",
+          "redis://[secret", "sentinel://me:secret/master",
+          "sentinel://h/master/secret"}) {
+        const std::string error = error_of_url(text);
+        EXPECT_EQ(error.find("secret"), error.npos) << error;
+    }
     EXPECT_EQ(error_of_url("redis://me:secret@sto re").find("secret"),
               std::string::npos);
 }
@@ -219,13 +228,49 @@ TEST(DurableTarget, IsHttpOrAStream)
 {
     std::string error;
     for (const std::string_view text :
-         {"http://host/path?a=b", "https://host", "stream:{a}:key"}) {
+         {"http://host/path?a=b", "https://host", "stream:{a}:key",
+          "http://127.0.0.1:8080/", "http://[::1]",
+          "http://[fe80::1%25eth0]:80/a", "http://host?a", "http://host#a",
+          "http://user:word@host:1/a@b:c", "http://a_b.c-d",
+          "http://b\xc3\xbc"
+          "cher",
+          "http://a%2db"}) {
         EXPECT_TRUE(check_target(text, &error)) << error;
     }
-    for (const std::string_view text :
-         {"", "http://", "https:///path", "ftp://host", "stream:", "host",
-          "http://a b", "http://a\r\nX: y", "HTTP://host"}) {
+    for (const std::string_view text : {"",
+                                        "http://",
+                                        "https:///path",
+                                        "ftp://host",
+                                        "stream:",
+                                        "host",
+                                        "http://a b",
+                                        "http://a\r\nX: y",
+                                        "HTTP://host",
+                                        "http://a:99999/",
+                                        "http://a:b",
+                                        "http://:80/",
+                                        "http://[",
+                                        "http://[::1",
+                                        "http://?x",
+                                        "http://#x",
+                                        "http://%zz/",
+                                        "http://a%00",
+                                        "http://@",
+                                        "http://a:0/",
+                                        "http://user@",
+                                        "http://user@:1",
+                                        "http://<x>",
+                                        "http://a\"b",
+                                        "http://a\\b",
+                                        "http://[::1]x",
+                                        "http://[host]",
+                                        "http://a[b]",
+                                        "http://a:1:2",
+                                        "http://user:word@host:x"}) {
+        error.clear();
         EXPECT_FALSE(check_target(text, &error)) << text;
+        EXPECT_NE(error, "") << text;
+        EXPECT_EQ(error.find("word"), error.npos) << error;
     }
     EXPECT_FALSE(check_target("http://" + std::string(2042, 'x'), &error));
 }

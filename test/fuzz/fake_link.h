@@ -47,6 +47,10 @@ public:
     {
         return is_connected_;
     }
+    const std::string &trouble() const override
+    {
+        return trouble_;
+    }
 
     void send(const Args &, uint64_t, Done done) override;
 
@@ -72,6 +76,7 @@ private:
     FakeLink &link_;
     const Events events_;
     bool is_connected_ = false;
+    const std::string trouble_;
 };
 
 class FakeLink final : public Link

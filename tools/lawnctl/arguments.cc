@@ -4,6 +4,8 @@
 
 #include "arguments.h"
 
+#include "output.h"
+
 #include "durable/codec.h"
 #include "durable/url.h"
 
@@ -29,9 +31,15 @@ bool is_digits(const std::string &text)
 
 } // namespace
 
+void complain(const std::string &line)
+{
+    const std::string text = payload_text(line.data(), line.size());
+    fprintf(stderr, "lawnctl: %s\n", text.c_str());
+}
+
 void fail(const std::string &line)
 {
-    fprintf(stderr, "lawnctl: %s\n", line.c_str());
+    complain(line);
     exit(EXIT_FAILURE);
 }
 
@@ -59,9 +67,10 @@ Arguments::Arguments(int argc, char **argv, const std::set<std::string> &flags)
             value = word.substr(equals + 1);
         } else if (!is_flag) {
             if (++i == argc) {
-                fail(name + " needs a value; see --help");
+                last_ = name;
+            } else {
+                value = argv[i];
             }
-            value = argv[i];
         }
         if (!options_.emplace(name, value).second) {
             fail(name + " was given twice");
@@ -79,6 +88,9 @@ std::optional<std::string> Arguments::take_text(const std::string &name)
     const auto found = options_.find(name);
     if (found == options_.end()) {
         return std::nullopt;
+    }
+    if (name == last_) {
+        fail(name + " needs a value; see --help");
     }
     std::string value = found->second;
     options_.erase(found);
@@ -118,6 +130,9 @@ std::optional<uint64_t> Arguments::take_duration(const std::string &name)
 
 std::string Arguments::take_word(const std::string &what)
 {
+    if (words_.empty() && options_.count(last_) != 0) {
+        finish(); // that is what is wrong
+    }
     if (words_.empty()) {
         fail(what + " is missing; see --help");
     }

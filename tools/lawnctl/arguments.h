@@ -16,7 +16,10 @@
 namespace lawnctl
 {
 
-// Ends the program with status 1.
+// Writes one line to stderr, whatever `line` has: control characters are
+// written as \xHH.
+void complain(const std::string &line);
+// The same, and ends the program with status 1.
 [[noreturn]] void fail(const std::string &line);
 
 class Arguments
@@ -40,6 +43,7 @@ public:
 
 private:
     std::map<std::string, std::string> options_;
+    std::string last_; // an option that has nothing behind it
     std::vector<std::string> words_;
 };
 

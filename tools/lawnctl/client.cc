@@ -85,14 +85,16 @@ Client::~Client()
     lawn_durable_close(durable_);
 }
 
-bool Client::connect()
+bool Client::connect(int64_t until_us)
 {
     std::string error;
-    const bool is_decided = run([&] {
-        const char *line = lawn_durable_error(durable_);
-        error = line == nullptr ? "" : line;
-        return !error.empty() || lawn_durable_shards(durable_) != 0;
-    });
+    const bool is_decided = run(
+        [&] {
+            const char *line = lawn_durable_error(durable_);
+            error = line == nullptr ? "" : line;
+            return !error.empty() || lawn_durable_shards(durable_) != 0;
+        },
+        until_us);
     if (!error.empty()) {
         fail(error);
     }

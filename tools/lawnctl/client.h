@@ -8,6 +8,7 @@
 
 #include <lawn/durable.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -42,8 +43,8 @@ public:
     }
 
     // Waits until the store was reached for the first time. Fails if that is
-    // not possible. False: a signal was caught before.
-    bool connect();
+    // not possible. False: a signal was caught before, or the time has come.
+    bool connect(int64_t until_us = INT64_MAX);
 
     // Works until `is_done` says so (true), the first signal is caught, or the
     // time, as CLOCK_MONOTONIC has it, has come (false).

@@ -10,6 +10,7 @@
 #include "durable/url.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lawnctl
 {
@@ -17,8 +18,10 @@ namespace lawnctl
 namespace
 {
 
-// How long to wait in the end for the store to take the answers.
+// How long to wait in the end for the store to take the answers, and how long
+// after the time that --timeout gives.
 constexpr int64_t farewell_us = 5000000;
+constexpr int64_t grace_us = 400000;
 
 struct Answer {
     lawn_durable_answer_t answer = LAWN_DURABLE_DONE;
@@ -50,7 +53,7 @@ void print_delivery(const lawn_durable_delivery_t &delivery, bool is_json)
     const unsigned attempt = delivery.attempt + delivery.deliveries - 1;
     if (is_json) {
         print_line(Json()
-                       .text("id", delivery.id)
+                       .id(delivery.id)
                        .number("generation", delivery.generation)
                        .time("due", delivery.due_us)
                        .time("delivered", delivery.fired_us)
@@ -70,9 +73,12 @@ class Consume
 {
 public:
     Consume(const Settings &settings, Arguments &arguments);
-    void run();
+    // Returns the exit status.
+    int run();
 
 private:
+    void say_goodbye(Client &client);
+    void look_for_trouble(Client &client);
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery);
     void deliver(const lawn_durable_delivery_t &delivery);
 
@@ -84,6 +90,8 @@ private:
     lawn_durable_consume_t params_ = {};
     lawn_durable_consumer_t *consumer_ = nullptr;
     uint64_t printed_ = 0;
+    bool has_complained_ = false; // of something that lasts
+    bool is_store_there_ = false; // in the end
 };
 
 Consume::Consume(const Settings &settings, Arguments &arguments)
@@ -135,28 +143,72 @@ void Consume::deliver(const lawn_durable_delivery_t &delivery)
     }
 }
 
-void Consume::run()
+// Once: there is one line on stderr, whatever happens.
+void Consume::look_for_trouble(Client &client)
+{
+    const char *const error = client.get()->link->error() != nullptr
+                                  ? nullptr // it connects again by itself
+                                  : lawn_durable_error(client.get());
+    if (error != nullptr && !has_complained_) {
+        complain(error);
+        has_complained_ = true;
+    }
+}
+
+int Consume::run()
 {
     catch_signals();
     lawn_durable_params_t params = {};
     params.fail_fast = true;
     Client client(settings_, params);
-    if (!client.connect()) {
-        return;
+    if (!client.connect(until_us_)) {
+        if (!was_signalled()) {
+            fail("the store has not answered within --timeout");
+        }
+        return EXIT_SUCCESS;
     }
     require_success(lawn_durable_consume(client.get(), &params_, on_delivery,
                                          this, &consumer_),
                     nullptr);
-    client.run([this] { return printed_ == params_.limit && printed_ != 0; },
-               until_us_);
+    client.run(
+        [&] {
+            look_for_trouble(client);
+            return printed_ == params_.limit && printed_ != 0;
+        },
+        until_us_);
+    say_goodbye(client);
+    return has_complained_ ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+// What is given back is no delivery, but a request.
+void Consume::say_goodbye(Client &client)
+{
     lawn_durable_consumer_stop(consumer_);
-    // What is given back is no delivery, but a request.
+    // The answer shows that the store is there in the end.
+    require_success(lawn_durable_count(
+                        client.get(),
+                        [](void *arg, const lawn_durable_result_t *) {
+                            static_cast<Consume *>(arg)->is_store_there_ = true;
+                        },
+                        this),
+                    nullptr);
+    const int64_t now_us = monotonic_now();
     client.run(
         [&] {
             return lawn_durable_consumer_in_flight(consumer_) == 0 &&
                    client.get()->link->requests() == 0;
         },
-        monotonic_now() + farewell_us);
+        std::min(now_us + farewell_us, std::max(until_us_, now_us + grace_us)));
+    const char *const error = client.get()->link->error();
+    if (!has_complained_ && error != nullptr) {
+        fail(error);
+    }
+    const size_t left = lawn_durable_consumer_in_flight(consumer_);
+    if (!has_complained_ && (!is_store_there_ || left > 0)) {
+        fail(left > 0 ? "the store has not taken " + std::to_string(left) +
+                            " answers in time"
+                      : "the store does not answer");
+    }
     lawn_durable_consumer_close(consumer_);
 }
 
@@ -164,8 +216,7 @@ void Consume::run()
 
 int command_consume(const Settings &settings, Arguments &arguments)
 {
-    Consume(settings, arguments).run();
-    return 0;
+    return Consume(settings, arguments).run();
 }
 
 } // namespace lawnctl

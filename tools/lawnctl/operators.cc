@@ -69,7 +69,7 @@ std::string item_line(const lawn_durable_item_t &item, bool is_dead)
 std::string item_json(const lawn_durable_item_t &item, bool is_dead)
 {
     Json json;
-    json.text("id", item.id)
+    json.id(item.id)
         .text("state", lawn_durable_state_string(item.state))
         .number("generation", item.generation);
     if (is_dead || is_open(item.state)) {
@@ -208,7 +208,7 @@ int command_dead(const Settings &settings, Arguments &arguments)
     }
     await_end(client, replay.end);
     print_line(settings.json ? Json()
-                                   .text("id", *id)
+                                   .id(*id)
                                    .number("generation", replay.generation)
                                    .str()
                              : "replayed " + *id + " " +

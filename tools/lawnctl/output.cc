@@ -26,6 +26,15 @@ std::string hex(unsigned char byte)
     return {digits[byte >> 4], digits[byte & 15]};
 }
 
+std::string hex(const std::string &bytes)
+{
+    std::string digits;
+    for (const char c : bytes) {
+        digits += hex(static_cast<unsigned char>(c));
+    }
+    return digits;
+}
+
 bool is_control(unsigned char byte)
 {
     return byte < 0x20 || byte == 0x7f;
@@ -119,7 +128,7 @@ void Json::begin(const char *name)
 Json &Json::text(const char *name, const std::string &value)
 {
     begin(name);
-    // Ids and messages are no text in the first place, but bytes.
+    // Messages are no text in the first place, but bytes.
     if (is_utf8(value)) {
         members_ += quoted(value);
         return *this;
@@ -130,6 +139,12 @@ Json &Json::text(const char *name, const std::string &value)
         [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
     members_ += quoted(ascii);
     return *this;
+}
+
+Json &Json::id(const std::string &id)
+{
+    text("id", id);
+    return is_utf8(id) ? *this : text("id_hex", hex(id));
 }
 
 Json &Json::number(const char *name, uint64_t value)
@@ -168,11 +183,7 @@ Json &Json::payload(const void *payload, size_t size)
     if (is_utf8(bytes)) {
         return text("payload", bytes);
     }
-    std::string digits;
-    for (const char c : bytes) {
-        digits += hex(static_cast<unsigned char>(c));
-    }
-    return text("payload_hex", digits);
+    return text("payload_hex", hex(bytes));
 }
 
 std::string Json::str() const

@@ -22,7 +22,10 @@ std::string payload_text(const void *payload, size_t size);
 class Json
 {
 public:
+    // Bytes that are no UTF-8 are shown as '?'.
     Json &text(const char *name, const std::string &value);
+    // As `id`; if it is no UTF-8, as `id_hex`, too.
+    Json &id(const std::string &id);
     Json &number(const char *name, uint64_t value);
     Json &time(const char *name, int64_t usec);
     Json &real(const char *name, double value);

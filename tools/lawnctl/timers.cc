@@ -167,7 +167,7 @@ int command_start(const Settings &settings, Arguments &arguments)
         lawn_durable_start_sync(client.get(), &start, &result);
     require_success(status, result.error);
     print_line(settings.json ? Json()
-                                   .text("id", texts.id)
+                                   .id(texts.id)
                                    .number("generation", result.generation)
                                    .time("due", result.due_us)
                                    .str()
@@ -194,7 +194,7 @@ int command_stop(const Settings &settings, Arguments &arguments)
                                       : "too late";
     print_line(settings.json
                    ? Json()
-                         .text("id", id)
+                         .id(id)
                          .text("answer", answer)
                          .text("state", lawn_durable_state_string(result.state))
                          .number("generation", result.generation)
@@ -218,7 +218,7 @@ int command_get(const Settings &settings, Arguments &arguments)
         return 0;
     }
     Json json;
-    json.text("id", id).text("state", state);
+    json.id(id).text("state", state);
     if (result.state != LAWN_DURABLE_UNKNOWN) {
         json.number("generation", result.generation);
     }

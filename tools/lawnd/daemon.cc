@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -40,11 +39,6 @@ constexpr uint64_t drain_timeout_us = 40000000;
 constexpr int64_t full_delay_us = 1000000;
 constexpr std::string_view stream_prefix = "stream:";
 
-void log_line(const std::string &line)
-{
-    fprintf(stderr, "lawnd: %s\n", line.c_str());
-}
-
 std::string_view target_of(const lawn_durable_delivery_t *delivery)
 {
     return delivery->target ? delivery->target : "";
@@ -59,6 +53,20 @@ unsigned attempt_of(const lawn_durable_delivery_t &delivery)
 bool begins_with(std::string_view text, std::string_view prefix)
 {
     return text.substr(0, prefix.size()) == prefix;
+}
+
+// Without what may be a secret: a user, a path, a query.
+std::string place_of(std::string_view target)
+{
+    if (begins_with(target, stream_prefix)) {
+        return std::string(target);
+    }
+    const size_t scheme = target.find("//");
+    std::string_view host =
+        target.substr(scheme == target.npos ? 0 : scheme + 2);
+    host = host.substr(0, host.find_first_of("/?#"));
+    const size_t at = host.rfind('@');
+    return std::string(at == host.npos ? host : host.substr(at + 1));
 }
 
 // The shard of this namespace that the key's hash tag names, or -1.
@@ -164,7 +172,10 @@ void Daemon::open_store()
         [](void *arg, const lawn_durable_stats_t *stats) {
             auto *const self = static_cast<Daemon *>(arg);
             const char *const trouble = lawn_durable_error(self->durable_);
-            if (stats->status == LAWN_OK) {
+            // One broken shard is no reason not to fire the others.
+            const bool is_partial = stats->status == LAWN_ERR_CORRUPT &&
+                                    lawn_durable_shards(self->durable_) > 0;
+            if (stats->status == LAWN_OK || is_partial) {
                 self->begin();
             } else if (!self->is_ready_) {
                 self->refusal_ = trouble ? trouble
@@ -206,8 +217,9 @@ void Daemon::begin()
         return;
     }
     is_ready_ = true;
+    const unsigned shards = lawn_durable_shards(durable_);
     log_line("fires the timers of " + options_.name_space + ", " +
-             std::to_string(lawn_durable_shards(durable_)) + " shards");
+             std::to_string(shards) + (shards == 1 ? " shard" : " shards"));
 }
 
 void Daemon::run()
@@ -269,20 +281,27 @@ void Daemon::begin_drain()
 // They do not matter enough to wait for a store that cannot be reached.
 bool Daemon::is_drained() const
 {
-    return (durable_->link->requests() == 0 || lawn_durable_error(durable_)) &&
+    return (durable_->link->requests() == 0 || durable_->link->error()) &&
            delivery_->posting() == 0 && publishing_ == 0 &&
            (!consumer_ || lawn_durable_consumer_in_flight(consumer_) == 0);
 }
 
-// One line when something goes wrong, and one when it is well again.
+// One line when something goes wrong, and one when it is well again. What keeps
+// it from a shard often is the same for all shards, and is one line.
 void Daemon::report_store()
 {
     const char *const error = lawn_durable_error(durable_);
     const std::string trouble = error ? error : "";
-    if (is_ready_ && trouble != trouble_) {
-        log_line(error ? trouble : "the store answers again");
-        trouble_ = trouble;
+    const bool is_partial = error && !durable_->link->error();
+    if (!is_ready_ || trouble == trouble_ ||
+        (is_partial && is_partial_ && !trouble_.empty())) {
+        return;
     }
+    log_line(error         ? trouble
+             : is_partial_ ? "the trouble is over"
+                           : "the store answers again");
+    trouble_ = trouble;
+    is_partial_ = is_partial;
 }
 
 void Daemon::deliver(const lawn_durable_delivery_t *delivery)
@@ -374,6 +393,8 @@ void Daemon::answer(const lawn_durable_delivery_t *delivery,
         break;
     case Verdict::fail:
         ++deliveries->failed;
+        rejections_.add("failed " + std::string(delivery->id) + ", target " +
+                        place_of(target_of(delivery)) + ": " + outcome.error);
         answer = LAWN_DURABLE_REJECT;
         break;
     }
@@ -422,7 +443,7 @@ void Daemon::serve_health(const HttpReply &reply)
 void Daemon::serve_metrics(HttpReply reply)
 {
     scrapes_.push_back(std::move(reply));
-    if (!is_ready_ || lawn_durable_error(durable_)) {
+    if (!is_ready_ || durable_->link->error()) {
         answer_scrapes(nullptr);
         return;
     }
@@ -448,7 +469,7 @@ void Daemon::answer_scrapes(const lawn_durable_stats_t *stats)
     scrape_timer_->stop();
     Metrics metrics;
     metrics.name_space = options_.name_space;
-    metrics.is_store_up = is_ready_ && !lawn_durable_error(durable_);
+    metrics.is_store_up = is_ready_ && !durable_->link->error();
     metrics.store = stats;
     metrics.pump = pumped_;
     if (pump_) {

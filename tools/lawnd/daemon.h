@@ -10,6 +10,7 @@
 
 #include "delivery.h"
 #include "http_server.h"
+#include "log.h"
 #include "metrics.h"
 #include "options.h"
 
@@ -87,8 +88,10 @@ private:
     bool is_ready_ = false;
     bool is_draining_ = false;
     bool has_ended_ = false;
-    std::string refusal_; // why the store cannot be used from the start
-    std::string trouble_; // that was reported last
+    std::string refusal_;     // why the store cannot be used from the start
+    std::string trouble_;     // that was reported last
+    bool is_partial_ = false; // it keeps the daemon from some shards only
+    SparseLog rejections_;
     std::vector<HttpReply> scrapes_;
     bool asks_for_stats_ = false;
     lawn_durable_pump_stats_t pumped_ = {}; // by the pump that is closed

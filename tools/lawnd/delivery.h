@@ -73,7 +73,7 @@ struct DeliveryLimits {
     size_t answer_bytes = 65536; // of headers and body, each; more is cut off
 };
 
-class Delivery : private lawn::durable::Watched
+class Delivery final : private lawn::durable::Watched
 {
 public:
     // `loop` must outlive it. Throws std::runtime_error.

@@ -168,7 +168,7 @@ int listen_on(const std::string &address)
 
 } // namespace
 
-class HttpServer::Client : private lawn::durable::Watched
+class HttpServer::Client final : private lawn::durable::Watched
 {
 public:
     Client(HttpServer &server, int fd, uint64_t number)

@@ -42,7 +42,7 @@ struct HttpLimits {
     uint64_t timeout_us = 5000000;
 };
 
-class HttpServer : private lawn::durable::Watched
+class HttpServer final : private lawn::durable::Watched
 {
 public:
     // Listens on "host:port", "[IPv6 address]:port" or ":port", which is the

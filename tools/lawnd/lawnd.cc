@@ -4,6 +4,7 @@
 // delivers those that have a target (lawn/durable.h).
 
 #include "daemon.h"
+#include "log.h"
 #include "options.h"
 
 #include <curl/curl.h>
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     lawnd::Options options;
     std::string error;
     if (!lawnd::parse_options(argc, argv, &options, &error)) {
-        fprintf(stderr, "lawnd: %s\n", error.c_str());
+        lawnd::log_line(error);
         return 1;
     }
     if (options.asks_for_help || options.asks_for_version) {
@@ -48,13 +49,13 @@ int main(int argc, char **argv)
     }
     raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        fputs("lawnd: libcurl cannot be used\n", stderr);
+        lawnd::log_line("libcurl cannot be used");
         return 1;
     }
     try {
         lawnd::Daemon(options).run();
     } catch (const std::exception &failure) {
-        fprintf(stderr, "lawnd: %s\n", failure.what());
+        lawnd::log_line(failure.what());
         return 1;
     }
     curl_global_cleanup();
