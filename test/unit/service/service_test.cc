@@ -278,6 +278,30 @@ TEST_F(Service, WhatWasCancelledDoesNotEndTheNextStart)
     for (const double msec : {3.0, 5.0}) {
         start(
             lawn_time_from_msec(msec), [](void *) { ++trap.called; }, nullptr);
+// The id of a thread that has ended is often that of the next.
+TEST_F(Service, AThreadWithTheIdOfTheServicesMayDestroyIt)
+{
+    create();
+    static std::atomic<pthread_t> id;
+    start(
+        0,
+        [](void *arg) {
+            id = pthread_self();
+            Calls::note(arg);
+        },
+        &calls_);
+    calls_.wait_for(1);
+    EXPECT_EQ(lawn_service_stop(service_, nullptr, nullptr), 0U);
+    for (unsigned i = 0; i < 100 && service_; ++i) {
+        std::thread([&] {
+            if (pthread_equal(pthread_self(), id)) {
+                lawn_service_destroy(service_);
+                service_ = nullptr;
+            }
+        }).join();
+    }
+}
+
     }
     cancel(start(lawn_time_from_msec(1)));
     auto *const handle = static_cast<lawn_service_timer_t *>(trap.page);
