@@ -1,20 +1,25 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A timer of the service (src/service/service.cc): who ends its start, and when
- * its node is put back. Somebody starts the node whenever it is free, the
- * service's thread expires it, and two others cancel by handles that may be of
- * any start. What is cancelled stays armed, so that the shared timer may expire
- * for a start that is over while the next is being made. Each access to what
- * they share is a step, and anything may come in between.
+ * A timer of the service (src/service/service.cc): who ends its start, when its
+ * node is put back, and when its shared timer expires. Two threads start the
+ * node whenever it is free, the service's thread expires it, and two others
+ * cancel by handles that may be of any start. What is cancelled stays armed, so
+ * that the shared timer may expire for a start that is over while the next is
+ * being made, or before the next is armed, which then arms it too late. Each
+ * access to what they share is a step, and anything may come in between.
  *
- * Checked: each start is called or cancelled, once, with its own argument, and
- * not before it is due; a cancel that says no is of a start that has ended; the
- * node is put back once for each start. When nothing more can happen it is free,
- * and all starts have ended.
+ * Checked: each start is called or cancelled, once, with its own argument, not
+ * before it is due, and not before it has its handle; a cancel that says no is
+ * of a start that has ended; the node is put back once for each start; the
+ * count, for who enters the lane, is of what is pending. When nothing more can
+ * happen all starts have ended, but for one that is never due.
  *
  * Abstracted: the shared timer is its deadline (shared.pml); the pool is one
- * node under a lock.
+ * node and one lane. The first start finds the timer armed. Who cancels has the
+ * handle from a start that has returned.
+ *
+ * 19 million states.
  */
 
 #define STARTS 3
@@ -26,19 +31,34 @@ byte generation;
 bit pending;
 
 byte due, argument; /* of the node; the argument is its generation */
-byte deadline = NEVER; /* of the shared timer */
+byte deadline = 1; /* of the shared timer */
 byte now;
 bit is_free = true;
+
+bit lane; /* somebody is in it */
+byte count;
 
 /* For the assertions, of each generation. */
 byte begun; /* the latest */
 byte due_of[STARTS + 1];
+bit has_handle[STARTS + 1];
+bit has_returned[STARTS + 1];
 bit called[STARTS + 1];
 bit cancelled[STARTS + 1];
 
+inline enter()
+{
+    atomic { !lane -> lane = true }
+}
+
+inline leave()
+{
+    lane = false
+}
+
 inline put_back()
 {
-    atomic { assert(!is_free); is_free = true }
+    atomic { assert(!is_free); is_free = true; count-- }
 }
 
 #ifdef FAULT_A_HANDLE_IS_OF_ANY_START
@@ -48,7 +68,7 @@ inline put_back()
 #endif
 
 /* Compare and swap: whose answer is true has the end of the start. */
-inline end(g, mark)
+inline try_end(g, mark)
 {
     atomic {
         is_done = is_now(g);
@@ -62,22 +82,55 @@ inline end(g, mark)
     }
 }
 
+#ifdef FAULT_ENDS_BEFORE_THE_LANE
+inline end(g, mark)
+{
+    try_end(g, mark);
+    enter()
+}
+#else
+inline end(g, mark)
+{
+    enter();
+    try_end(g, mark)
+}
+#endif
+
 proctype starter()
 {
+    byte g, mine;
+end_waits: /* for a node that is never due */
     do
-    :: begun < STARTS ->
-        atomic { is_free -> is_free = false };
-        argument = begun + 1;
-        atomic {
-            select(due : 1 .. LATEST);
-            due_of[begun + 1] = due
+    :: atomic { begun < STARTS && is_free && !lane ->
+            lane = true;
+            is_free = false;
+            count++;
+            g = begun + 1
         };
+        argument = g;
         atomic {
-            begun++;
-            generation = begun;
+            if
+            :: mine = 1
+            :: mine = 2
+            :: mine = NEVER
+            fi;
+            due = mine;
+            due_of[g] = mine
+        };
+#ifndef FAULT_THE_HANDLE_COMES_LAST
+        has_handle[g] = true;
+#endif
+        atomic {
+            begun = g;
+            generation = g;
             pending = true
         };
-        deadline = due_of[begun] /* lawn_shared_start() */
+#ifdef FAULT_THE_HANDLE_COMES_LAST
+        has_handle[g] = true;
+#endif
+        leave();
+        deadline = mine; /* lawn_shared_start() */
+        atomic { has_returned[g] = true; g = 0; mine = 0 }
     :: begun == STARTS -> break
     od
 }
@@ -86,7 +139,7 @@ proctype canceller()
 {
     byte g;
     bit is_done;
-    byte left = 2;
+    byte left = 1;
     do
     :: left > 0 ->
         atomic {
@@ -94,8 +147,8 @@ proctype canceller()
             select(g : 1 .. STARTS)
         };
         if
-        :: g > begun /* nobody has that handle yet */
-        :: g <= begun ->
+        :: !has_returned[g] /* nobody has that handle yet */
+        :: has_returned[g] ->
             end(g, cancelled[g]);
             if
             :: !is_done ->
@@ -105,7 +158,10 @@ proctype canceller()
                 put_back()
 #endif
             :: is_done -> put_back()
-            fi
+            fi;
+            leave();
+            /* pending_of() */
+            atomic { !lane -> assert(count == pending) }
         fi;
         is_done = false
     :: left == 0 -> break
@@ -122,9 +178,10 @@ active proctype clock()
 
 active proctype service()
 {
-    byte g, seen;
+    byte g, seen, when;
     bit is_done, was_pending;
     atomic {
+        run starter();
         run starter();
         run canceller();
         run canceller()
@@ -133,15 +190,29 @@ end_idle:
     do
     :: atomic { deadline <= now -> deadline = NEVER; seen = now };
         atomic { g = generation; was_pending = pending };
+        when = due;
         if
-        :: was_pending ->
 #ifndef FAULT_CALLS_WHAT_IS_NOT_DUE
-            if
-            :: due > seen -> goto over
-            :: due <= seen
-            fi;
+        :: was_pending && when > seen ->
+#ifndef FAULT_IS_NOT_ARMED_AGAIN
+            do
+            :: deadline = when;
+#ifndef FAULT_IS_ARMED_AGAIN_ONCE
+                if
+                :: atomic { due != when -> when = due }
+                :: due == when -> break
+                fi
+#else
+                break
+#endif
+            od
+#endif
+        :: was_pending && when <= seen ->
+#else
+        :: was_pending ->
 #endif
 #ifdef FAULT_CALLS_WHAT_WAS_CANCELLED
+            enter();
             atomic {
                 is_done = true;
                 assert(!cancelled[g]);
@@ -153,23 +224,25 @@ end_idle:
 #endif
             if
             :: is_done ->
-                assert(due_of[g] <= now);
+                assert(due_of[g] <= now && has_handle[g]);
 #ifdef FAULT_READS_AFTER_PUTTING_BACK
                 put_back();
+                leave();
                 assert(argument == g)
 #else
                 assert(argument == g);
-                put_back()
+                put_back();
+                leave()
 #endif
-            :: !is_done
+            :: !is_done ->
 #ifdef FAULT_EXPIRY_ALWAYS_PUTS_BACK
-                -> put_back()
+                put_back();
 #endif
+                leave()
             fi
         :: !was_pending
         fi;
-over:
-        atomic { g = 0; seen = 0; is_done = false; was_pending = false }
+        atomic { g = 0; seen = 0; when = 0; is_done = false; was_pending = false }
     od
 }
 
@@ -178,8 +251,10 @@ active proctype monitor()
 {
     byte g;
     timeout;
-    assert(begun == STARTS && is_free);
-    for (g : 1 .. STARTS) {
-        assert(called[g] + cancelled[g] == 1)
+    assert(begun == STARTS || due_of[begun] == NEVER);
+    assert(is_free == !pending && !lane);
+    assert(!pending || due_of[begun] == NEVER);
+    for (g : 1 .. begun) {
+        assert(called[g] + cancelled[g] + (g == begun && pending) == 1)
     }
 }
