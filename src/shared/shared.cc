@@ -13,8 +13,29 @@
 namespace lawn
 {
 
+unsigned forks;
+
 namespace
 {
+
+void count_fork()
+{
+    ++forks;
+}
+
+// If several threads come here at once, each fork counts more than once. That
+// does no harm.
+bool count_forks()
+{
+    static bool are_counted;
+    if (!__atomic_load_n(&are_counted, __ATOMIC_RELAXED)) {
+        if (pthread_atfork(nullptr, nullptr, count_fork) != 0) {
+            return false;
+        }
+        __atomic_store_n(&are_counted, true, __ATOMIC_RELAXED);
+    }
+    return true;
+}
 
 struct Builtins : Atomics {
     static void pause()
@@ -52,6 +73,9 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
 {
     if (!lawn || !box_p) {
         return LAWN_ERR_INVALID_PARAM;
+    }
+    if (!count_forks()) {
+        return LAWN_ERR_NO_MEMORY;
     }
     Lawn *const owner = impl_of(lawn);
     lawn_box_t *const box =
