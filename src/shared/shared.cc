@@ -58,9 +58,9 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
     Ops::expire(shared, now);
 }
 
-bool on_drain(lawn_timer_t *timer)
+void on_drain(lawn_timer_t *timer)
 {
-    return timer->expired != on_expired || Ops::uncover(Ops::of(timer));
+    Ops::uncover(Ops::of(timer));
 }
 
 } // namespace
@@ -83,7 +83,7 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
     if (!box) {
         return LAWN_ERR_NO_MEMORY;
     }
-    Ops::open(box, owner, on_drain);
+    Ops::open(box, owner, on_expired, on_drain);
     *box_p = box;
     return LAWN_OK;
 }

@@ -38,13 +38,17 @@ template <class Atomics> struct SharedOps {
     using Box = lawn_box_t;
 
     // Makes a box, whose memory is from the lawn's allocator.
-    static void open(Box *box, Lawn *lawn, bool (*on_drain)(lawn_timer_t *))
+    // `plain` is the callback by which the plain timers of shared ones are
+    // known.
+    static void open(Box *box, Lawn *lawn, lawn_expired_fn_t plain,
+                     void (*on_drain)(lawn_timer_t *))
     {
         *box = {};
         box->users = 1;
         box->lawn = lawn;
         box->allocator = lawn->allocator;
         box->ringing_in = forks;
+        lawn->inner = plain;
         lawn->on_drain = on_drain;
     }
 
@@ -191,6 +195,7 @@ template <class Atomics> struct SharedOps {
         const lawn_time_t deadline = Atomics::load(&timer->deadline);
         if (deadline < timer->cover) {
             Lawn *const lawn = timer->box->lawn;
+            lawn->inner_running += timer->cover == LAWN_TIME_INFINITY;
             lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
             Atomics::put(&timer->cover, deadline);
         }
@@ -211,6 +216,7 @@ template <class Atomics> struct SharedOps {
     static void expire(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
+        --box->lawn->inner_running;
         ++box->busy;
         if (!call_back(timer, now)) {
             ++box->lawn->moved;
@@ -246,12 +252,12 @@ template <class Atomics> struct SharedOps {
         return is_due;
     }
 
-    // The plain timer was taken out of the lawn. Returns true if the shared
-    // timer was running.
-    static bool uncover(Timer *timer)
+    // The plain timer was taken out of the lawn.
+    static void uncover(Timer *timer)
     {
+        --timer->box->lawn->inner_running;
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
-        return stop(timer);
+        stop(timer);
     }
 
     // A message has come out of the box.
@@ -261,7 +267,8 @@ template <class Atomics> struct SharedOps {
             cover(timer);
             return;
         }
-        lawn_timer_stop(timer->box->lawn, &timer->timer);
+        Lawn *const lawn = timer->box->lawn;
+        lawn->inner_running -= lawn_timer_stop(lawn, &timer->timer);
         let_go(timer, now);
     }
 
@@ -339,8 +346,6 @@ template <class Atomics> struct SharedOps {
         drop(box);
     }
 
-    // `plain` is the callback by which the plain timers of shared ones are
-    // known.
     static void destroy(Box *box, lawn_expired_fn_t plain)
     {
         uncover_all(box, &box->lawn->due, plain);
