@@ -12,14 +12,14 @@
  * Checked: each start is called or cancelled, once, with its own argument, not
  * before it is due, and not before it has its handle; a cancel that says no is
  * of a start that has ended; the node is put back once for each start; the
- * count, for who enters the lane, is of what is pending. When nothing more can
+ * count, for who enters all lanes, is of what is pending. When nothing more can
  * happen all starts have ended, but for one that is never due.
  *
  * Abstracted: the shared timer is its deadline (shared.pml); the pool is one
- * node and one lane. The first start finds the timer armed. Who cancels has the
+ * node, and each thread has a lane. The first start finds the timer armed. Who cancels has the
  * handle from a start that has returned.
  *
- * 19 million states.
+ * 13 million states.
  */
 
 #define STARTS 3
@@ -35,7 +35,7 @@ byte deadline = 1; /* of the shared timer */
 byte now;
 bit is_free = true;
 
-bit lane; /* somebody is in it */
+byte inside; /* threads in their lanes */
 byte count;
 
 /* For the assertions, of each generation. */
@@ -46,19 +46,11 @@ bit has_returned[STARTS + 1];
 bit called[STARTS + 1];
 bit cancelled[STARTS + 1];
 
-inline enter()
-{
-    atomic { !lane -> lane = true }
-}
-
-inline leave()
-{
-    lane = false
-}
-
 inline put_back()
 {
-    atomic { assert(!is_free); is_free = true; count-- }
+    assert(!is_free);
+    is_free = true;
+    count--
 }
 
 #ifdef FAULT_A_HANDLE_IS_OF_ANY_START
@@ -86,13 +78,12 @@ inline try_end(g, mark)
 inline end(g, mark)
 {
     try_end(g, mark);
-    enter()
+    inside++
 }
 #else
 inline end(g, mark)
 {
-    enter();
-    try_end(g, mark)
+    atomic { inside++; try_end(g, mark) }
 }
 #endif
 
@@ -101,14 +92,12 @@ proctype starter()
     byte g, mine;
 end_waits: /* for a node that is never due */
     do
-    :: atomic { begun < STARTS && is_free && !lane ->
-            lane = true;
+    :: atomic { begun < STARTS && is_free ->
+            inside++;
             is_free = false;
             count++;
-            g = begun + 1
-        };
-        argument = g;
-        atomic {
+            g = begun + 1;
+            argument = g;
             if
             :: mine = 1
             :: mine = 2
@@ -117,18 +106,19 @@ end_waits: /* for a node that is never due */
             due = mine;
             due_of[g] = mine
         };
-#ifndef FAULT_THE_HANDLE_COMES_LAST
+#ifdef FAULT_THE_HANDLE_COMES_LAST
+        atomic { begun = g; generation = g; pending = true };
         has_handle[g] = true;
-#endif
+        inside--;
+#else
         atomic {
+            has_handle[g] = true;
             begun = g;
             generation = g;
-            pending = true
+            pending = true;
+            inside--
         };
-#ifdef FAULT_THE_HANDLE_COMES_LAST
-        has_handle[g] = true;
 #endif
-        leave();
         deadline = mine; /* lawn_shared_start() */
         atomic { has_returned[g] = true; g = 0; mine = 0 }
     :: begun == STARTS -> break
@@ -151,17 +141,17 @@ proctype canceller()
         :: has_returned[g] ->
             end(g, cancelled[g]);
             if
-            :: !is_done ->
-                assert(called[g] || cancelled[g]);
-
+            :: atomic { !is_done ->
+                    assert(called[g] || cancelled[g]);
 #ifdef FAULT_CANCEL_ALWAYS_PUTS_BACK
-                put_back()
+                    put_back();
 #endif
-            :: is_done -> put_back()
+                    inside--
+                }
+            :: atomic { is_done -> put_back(); inside-- }
             fi;
-            leave();
             /* pending_of() */
-            atomic { !lane -> assert(count == pending) }
+            atomic { inside == 0 -> assert(count == pending) }
         fi;
         is_done = false
     :: left == 0 -> break
@@ -212,8 +202,8 @@ end_idle:
         :: was_pending ->
 #endif
 #ifdef FAULT_CALLS_WHAT_WAS_CANCELLED
-            enter();
             atomic {
+                inside++;
                 is_done = true;
                 assert(!cancelled[g]);
                 pending = false;
@@ -226,19 +216,18 @@ end_idle:
             :: is_done ->
                 assert(due_of[g] <= now && has_handle[g]);
 #ifdef FAULT_READS_AFTER_PUTTING_BACK
-                put_back();
-                leave();
+                atomic { put_back(); inside-- };
                 assert(argument == g)
 #else
                 assert(argument == g);
-                put_back();
-                leave()
+                atomic { put_back(); inside-- }
 #endif
-            :: !is_done ->
+            :: atomic { !is_done ->
 #ifdef FAULT_EXPIRY_ALWAYS_PUTS_BACK
-                put_back();
+                    put_back();
 #endif
-                leave()
+                    inside--
+                }
             fi
         :: !was_pending
         fi;
@@ -252,7 +241,7 @@ active proctype monitor()
     byte g;
     timeout;
     assert(begun == STARTS || due_of[begun] == NEVER);
-    assert(is_free == !pending && !lane);
+    assert(is_free == !pending && inside == 0 && count == pending);
     assert(!pending || due_of[begun] == NEVER);
     for (g : 1 .. begun) {
         assert(called[g] + cancelled[g] + (g == begun && pending) == 1)
