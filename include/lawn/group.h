@@ -179,7 +179,9 @@ LAWN_API lawn_status_t lawn_group_add_thread(lawn_group_t *group,
  * call. Another worker must be removed by the thread that runs it, or when no
  * thread runs it, and not in a pass (an assertion in debug builds). Returns
  * INVALID_PARAM if these rules are not kept, or if `heir` is the worker itself,
- * belongs to another group or was removed. `worker` is invalid afterwards. */
+ * belongs to another group or was removed. If another thread removes `heir`
+ * meanwhile, the shards go to any other worker, or wait for one. `worker` is
+ * invalid afterwards. */
 LAWN_API lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
                                                 lawn_worker_t *heir);
 

@@ -73,8 +73,9 @@ lawn_service_create_sized(const lawn_service_params_t *params, size_t size,
  * to it. LAWN_TIME_INFINITY never expires. The 2^32 values below it are
  * negative differences: an assertion in debug builds; in release builds they
  * never expire. `handle_p` may be NULL. It is written before the timer can
- * expire. Returns BUSY if `max_pending` timers are pending, NO_MEMORY,
- * UNSUPPORTED if the service was stopped, and INVALID_PARAM if `fn` is NULL.
+ * expire. Returns BUSY if `max_pending` timers are pending (a start that is
+ * refused costs as much as lawn_service_pending()), NO_MEMORY, UNSUPPORTED if
+ * the service was stopped, and INVALID_PARAM if `fn` is NULL.
  * Any thread, also from callbacks. Holds a lock of the current processor for
  * some instructions. Allocates when more timers are pending than ever
  * before. */
@@ -92,7 +93,9 @@ LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 
 /* Returns the exact number of timers that were started, and neither called nor
- * cancelled. It costs more than a start. Any thread, also from callbacks. */
+ * cancelled. A timer counts until just before its callback begins, or is passed
+ * to `execute`. A timer that a cancel has returned NO_ELEM for does not count.
+ * It costs more than a start. Any thread, also from callbacks. */
 LAWN_API size_t lawn_service_pending(const lawn_service_t *service);
 
 /* Ends the thread, after the callback that is running has returned. Then hands

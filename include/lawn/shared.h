@@ -137,7 +137,8 @@ LAWN_API bool lawn_shared_stop(lawn_shared_t *timer);
  * returned. It spins and yields for as long as the callback takes. Any thread
  * may call it, except from the callback itself, where it would wait for ever.
  * That is an assertion in debug builds; in release builds the call returns at
- * once. */
+ * once. In the child of a fork, it does not wait for a callback that began in
+ * the parent. */
 LAWN_API void lawn_shared_sync(lawn_shared_t *timer);
 
 /* Stops `timer` for good. When the owner no longer uses the timer, the owner

@@ -199,8 +199,10 @@ LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
  * first start after it may make lawn_next() earlier again. */
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 
-/* Returns the number of running timers. O(1). */
-LAWN_INLINE size_t lawn_count(const lawn_t *lawn);
+/* Returns the number of running timers. O(1). This function, lawn_for_each()
+ * and lawn_drain() leave out the library's own timers, such as those inside of
+ * shared timers (lawn/shared.h). */
+LAWN_API size_t lawn_count(const lawn_t *lawn);
 
 /* Returns the latest time that the lawn was told. */
 LAWN_INLINE lawn_time_t lawn_now(const lawn_t *lawn);
@@ -214,7 +216,8 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
 /* Empties the lawn. Every running timer becomes idle and is handed to `each`,
  * with the latest time seen, in no order. If `each` is NULL, the timers are
  * handed to nobody. The lawn forgets paused timers. Returns the number of
- * timers that were handed over or, if `each` is NULL, would have been.
+ * timers that were handed over or, if `each` is NULL, would have been. A shared
+ * timer is stopped, and may be started again.
  *
  * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
  * all timers that are left, and those that `each` has started. The timers of
@@ -273,11 +276,6 @@ LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer)
         deadline = timer->check ? timer->check : LAWN_TIME_INFINITY;
     }
     return deadline < LAWN_TIME_INFINITY - 1 ? deadline : LAWN_TIME_INFINITY;
-}
-
-LAWN_INLINE size_t lawn_count(const lawn_t *lawn)
-{
-    return lawn->running;
 }
 
 LAWN_INLINE lawn_time_t lawn_now(const lawn_t *lawn)

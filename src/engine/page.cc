@@ -57,7 +57,7 @@ void publish(Page *page, lawn_time_t now, bool is_asleep)
     lawn_page_state_t state = {};
     state.now = now;
     state.written = monotonic();
-    state.running = lawn_count(engine->lawn);
+    state.running = engine->lawn->running; // shared timers, too
     state.backlog = page->backlog;
     state.asleep = is_asleep;
     lawn_engine_query(engine, &state.stats);

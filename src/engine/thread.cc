@@ -14,6 +14,10 @@ using namespace lawn;
 namespace
 {
 
+// The one that this thread is. A pthread_t would not tell, because it may be
+// that of another thread when the thread has ended.
+thread_local const EngineThread *own;
+
 bool is_ending(const EngineThread *thread)
 {
     return __atomic_load_n(&thread->is_ending, __ATOMIC_SEQ_CST);
@@ -30,6 +34,7 @@ bool may_sleep(void *arg, lawn_time_t)
 void *run(void *arg)
 {
     EngineThread *const thread = static_cast<EngineThread *>(arg);
+    own = thread;
     while (!is_ending(thread)) {
         if (lawn_engine_progress(thread->engine) == 0) {
             lawn_engine_wait(thread->engine, LAWN_TIME_INFINITY);
@@ -69,4 +74,9 @@ void lawn::end_thread(EngineThread *thread)
     wake(thread->engine);
     pthread_join(thread->thread, nullptr);
     remove_passenger(thread->engine, &thread->passenger);
+}
+
+bool lawn::is_own(const EngineThread *thread)
+{
+    return own == thread;
 }

@@ -30,10 +30,7 @@ bool start_thread(EngineThread *thread, lawn_engine_t *engine);
 void end_thread(EngineThread *thread);
 
 // True in the thread itself, which must not wait for its own end.
-inline bool is_own(const EngineThread *thread)
-{
-    return pthread_equal(thread->thread, pthread_self()) != 0;
-}
+bool is_own(const EngineThread *thread);
 
 } // namespace lawn
 

@@ -213,13 +213,20 @@ void lawn_group_destroy(lawn_group_t *group)
 // the clock seldom take its cache line from each other. After a step back of
 // less than that, the time stands still until the clock has caught up, as in an
 // engine.
+//
+// `latest` is loaded before the clock is read. Otherwise a thread that is
+// interrupted in between would see a time that others have stored meanwhile,
+// and take the clock for gone back. `offset` only grows, and is loaded first:
+// if another thread makes up for a step back meanwhile, the exchange of
+// `offset` fails. A processor may read its counter a little before the two
+// loads, but by far less than a millisecond.
 lawn_time_t lawn_group_time(void *arg)
 {
     lawn_group_t *const group = static_cast<lawn_group_t *>(arg);
     for (;;) {
         lawn_time_t offset = __atomic_load_n(&group->offset, __ATOMIC_SEQ_CST);
-        const lawn_time_t now = read_clock(group) + offset;
         lawn_time_t latest = __atomic_load_n(&group->latest, __ATOMIC_SEQ_CST);
+        const lawn_time_t now = read_clock(group) + offset;
         if (LAWN_LIKELY(now - latest <= group->msec)) {
             return now;
         }

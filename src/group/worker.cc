@@ -100,8 +100,7 @@ bool run(lawn_shard_t *shard, lawn_time_t now, Budget *left, uint64_t *work)
     const uint64_t done = uint64_t{messages} + timers;
     *work += done;
     __atomic_store_n(&shard->work, shard->work + done, __ATOMIC_RELAXED);
-    __atomic_store_n(&shard->running, lawn_count(shard->lawn),
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->running, shard->lawn->running, __ATOMIC_RELAXED);
     const bool is_over = messages >= left->messages || timers >= left->timers;
     left->messages -= messages;
     left->timers -= timers;

@@ -116,13 +116,30 @@ void strike_off(lawn_worker_t *worker)
     worker->is_removed = true;
 }
 
-// Gives the worker's shards to `heir`. Nobody runs the worker any more.
+bool may_inherit(const lawn_worker_t *worker, const lawn_worker_t *heir)
+{
+    if (!heir) {
+        return true;
+    }
+    if (heir == worker || heir->group != worker->group) {
+        return false;
+    }
+    const Locked locked(worker->group);
+    return !heir->is_removed;
+}
+
+// Gives the worker's shards to `heir`. Nobody runs the worker any more. While
+// its thread ended, the heir may have been removed. Any other worker is the
+// heir then.
 void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
 {
     lawn_group_t *const group = worker->group;
     {
         const Locked locked(group);
         strike_off(worker);
+        if (heir && heir->is_removed) {
+            heir = group->workers;
+        }
         for (unsigned i = 0; i < group->count; ++i) {
             lawn_shard_t *const shard = &group->shards[i];
             const bool is_own = shard->owner == worker;
@@ -277,8 +294,7 @@ lawn_status_t lawn_group_add_thread(lawn_group_t *group,
 lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
                                        lawn_worker_t *heir)
 {
-    if (!worker || heir == worker ||
-        (heir && (heir->group != worker->group || heir->is_removed))) {
+    if (!worker || !may_inherit(worker, heir)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     LAWN_ASSERT(may_remove(worker));

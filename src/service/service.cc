@@ -6,10 +6,16 @@
 // The `state` of a node is the number of its start, its generation, and whether
 // that start is pending. Whoever takes `pending` away ends the start, and puts
 // the node back: the service's thread, which calls back, a thread that cancels,
-// or stop. The shared timer of a cancelled start stays armed. It expires for
-// nobody, or the node's next start re-arms it. So a shared timer may expire for
-// a start that is over, while the next start is being made. Therefore a start
-// is not called back before it is `due`.
+// or stop. Starts and ends are made in a lane, together with the counts of what
+// is pending. So whoever enters all lanes sees counts of one moment.
+//
+// The shared timer of a cancelled start stays armed. It expires for nobody, or
+// the node's next start re-arms it. So a shared timer may expire for a start
+// that is over, while the next start is being made. Therefore a start is not
+// called back before it is `due`. It may be called back before its thread has
+// armed the shared timer. That thread then arms it when the node has its next
+// start, and thus for a time that is past. So a shared timer that expires too
+// early is armed again.
 
 #include "base/base.h"
 #include "base/ticks.h"
@@ -61,7 +67,8 @@ namespace lawn
 namespace
 {
 
-// Returns false if `max_pending` timers are pending.
+// In a lane. Returns false if the count is at the limit. Starts that end may
+// not be counted down yet.
 bool admit(lawn_service_t *service)
 {
     const size_t most = service->params.max_pending;
@@ -74,6 +81,7 @@ bool admit(lawn_service_t *service)
     return most == 0 || count < most;
 }
 
+// In a lane.
 void dismiss(lawn_service_t *service)
 {
     if (service->params.max_pending != 0) {
@@ -81,22 +89,52 @@ void dismiss(lawn_service_t *service)
     }
 }
 
-// Returns true to the one caller that ends the start of `state`.
-bool end(Node *node, uint64_t state)
+// Returns true if `max_pending` timers are pending. Enters all lanes, where
+// what has ended is counted down.
+bool is_full(const lawn_service_t *service)
 {
-    return (state & pending) != 0 &&
-           __atomic_compare_exchange_n(&node->state, &state, state - pending,
-                                       false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return pending_of(&service->pool) >= service->params.max_pending;
 }
 
-void put_back(Node *node)
+// What a start has to call.
+struct Call {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+// Returns true to the one caller that ends the start of `state`. That caller
+// gets `call`, and the node is put back. Who gets false finds the lane of the
+// other still taken, or the start counted down: hence ACQUIRE in both cases.
+bool end(Node *node, uint64_t state, Call *call)
 {
+    if ((state & pending) == 0) {
+        return false;
+    }
     lawn_service_t *const service = node->service;
     Lane *const lane = enter(&service->pool);
-    put(lane, node);
+    const bool is_ended =
+        __atomic_compare_exchange_n(&node->state, &state, state - pending,
+                                    false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    if (is_ended) {
+        *call = {node->fn, node->arg};
+        put(lane, node);
+        dismiss(service);
+    }
     leave(lane);
-    dismiss(service);
+    return is_ended;
+}
+
+// Arms the shared timer of a node whose deadline was overwritten. Meanwhile its
+// start may end, and the next one may arm the timer. That one's `due` is stored
+// before. So if the deadline of the next start is overwritten here, `due` has
+// changed.
+void arm_again(Node *node, lawn_time_t due)
+{
+    for (lawn_time_t armed = ~due; armed != due;) {
+        armed = due;
+        lawn_shared_start(&node->timer, armed);
+        due = __atomic_load_n(&node->due, __ATOMIC_RELAXED);
+    }
 }
 
 void on_expired(lawn_shared_t *timer, lawn_time_t now)
@@ -104,18 +142,59 @@ void on_expired(lawn_shared_t *timer, lawn_time_t now)
     Node *const node = reinterpret_cast<Node *>(timer);
     const lawn_service_params_t &params = node->service->params;
     const uint64_t state = __atomic_load_n(&node->state, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&node->due, __ATOMIC_RELAXED) > now ||
-        !end(node, state)) {
+    const lawn_time_t due = __atomic_load_n(&node->due, __ATOMIC_RELAXED);
+    if (due > now) {
+        if ((state & pending) != 0) {
+            arm_again(node, due);
+        }
         return;
     }
-    void (*const fn)(void *) = node->fn;
-    void *const arg = node->arg;
-    put_back(node);
-    if (params.execute) {
-        params.execute(params.executor, fn, arg);
-    } else {
-        fn(arg);
+    Call call;
+    if (!end(node, state, &call)) {
+        return;
     }
+    if (params.execute) {
+        params.execute(params.executor, call.fn, call.arg);
+    } else {
+        call.fn(call.arg);
+    }
+}
+
+struct Start {
+    Call call;
+    lawn_time_t due;
+    const void *at;
+};
+
+// In a lane. Begins a start, with a node that is not armed yet.
+lawn_status_t begin(lawn_service_t *service, Lane *lane, const Start &start,
+                    Node **node_p, lawn_service_timer_t *handle_p)
+{
+    if (__atomic_load_n(&service->is_stopped, __ATOMIC_RELAXED) != 0) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
+    if (!admit(service)) {
+        return LAWN_ERR_BUSY;
+    }
+    Node *const node = get(&service->pool, lane);
+    if (!node) {
+        dismiss(service);
+        return LAWN_ERR_NO_MEMORY;
+    }
+    node->fn = start.call.fn;
+    node->arg = start.call.arg;
+    node->started_at = start.at;
+    __atomic_store_n(&node->due, start.due, __ATOMIC_RELAXED);
+    // 0 is no generation, so a zero-filled handle names no start.
+    uint32_t generation =
+        generation_of(__atomic_load_n(&node->state, __ATOMIC_RELAXED)) + 1;
+    generation += generation == 0;
+    if (handle_p) {
+        *handle_p = {node->index, generation};
+    }
+    __atomic_store_n(&node->state, state_of(generation), __ATOMIC_RELEASE);
+    *node_p = node;
+    return LAWN_OK;
 }
 
 void init_node(Node *node, void *arg)
@@ -211,47 +290,30 @@ lawn_status_t lawn_service_start(lawn_service_t *service, lawn_time_t ttl,
     if (!fn) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    if (!admit(service)) {
-        return LAWN_ERR_BUSY;
-    }
     const lawn_time_t due =
         add_saturating(lawn_engine_time(service->engine), ttl);
-    Lane *const lane = enter(&service->pool);
-    const bool is_stopped =
-        __atomic_load_n(&service->is_stopped, __ATOMIC_RELAXED) != 0;
-    Node *const node = is_stopped ? nullptr : get(&service->pool, lane);
-    if (node) {
-        node->fn = fn;
-        node->arg = arg;
-        node->started_at = __builtin_return_address(0);
-        __atomic_store_n(&node->due, due, __ATOMIC_RELAXED);
-        // 0 is no generation, so a zero-filled handle names no start.
-        uint32_t generation =
-            generation_of(__atomic_load_n(&node->state, __ATOMIC_RELAXED)) + 1;
-        generation += generation == 0;
-        __atomic_store_n(&node->state, state_of(generation), __ATOMIC_RELEASE);
-        if (handle_p) {
-            *handle_p = {node->index, generation};
-        }
+    const Start start = {{fn, arg}, due, __builtin_return_address(0)};
+    lawn_status_t status = LAWN_OK;
+    Node *node = nullptr;
+    do {
+        Lane *const lane = enter(&service->pool);
+        status = begin(service, lane, start, &node, handle_p);
+        leave(lane);
+    } while (LAWN_UNLIKELY(status == LAWN_ERR_BUSY) && !is_full(service));
+    if (LAWN_LIKELY(status == LAWN_OK)) {
+        lawn_shared_start(&node->timer, due);
     }
-    leave(lane);
-    if (!node) {
-        dismiss(service);
-        return is_stopped ? LAWN_ERR_UNSUPPORTED : LAWN_ERR_NO_MEMORY;
-    }
-    lawn_shared_start(&node->timer, due);
-    return LAWN_OK;
+    return status;
 }
 
 lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                   lawn_service_timer_t handle)
 {
     Node *const node = node_at(&service->pool, handle.index);
-    if (!node || !end(node, state_of(handle.generation))) {
-        return LAWN_ERR_NO_ELEM;
-    }
-    put_back(node);
-    return LAWN_OK;
+    Call call;
+    return node && end(node, state_of(handle.generation), &call)
+               ? LAWN_OK
+               : LAWN_ERR_NO_ELEM;
 }
 
 size_t lawn_service_pending(const lawn_service_t *service)
@@ -270,12 +332,11 @@ size_t lawn_service_stop(lawn_service_t *service,
     end_thread(&service->thread);
     size_t count = 0;
     for_each_node(&service->pool, [&](Node *node) {
-        if (end(node, __atomic_load_n(&node->state, __ATOMIC_ACQUIRE))) {
-            void *const arg = node->arg;
-            put_back(node);
+        Call call;
+        if (end(node, __atomic_load_n(&node->state, __ATOMIC_ACQUIRE), &call)) {
             ++count;
             if (unprocessed) {
-                unprocessed(arg, user);
+                unprocessed(call.arg, user);
             }
         }
     });

@@ -10,8 +10,6 @@
 
 #include <lawn/shared.h>
 
-#include <sys/types.h>
-
 namespace lawn
 {
 
@@ -24,6 +22,11 @@ constexpr uintptr_t asleep = 1;
 constexpr uintptr_t closed = 2; // nothing more comes in
 constexpr uintptr_t tags = asleep | closed;
 
+// Forks from the process that made the first box to this one. It tells whether
+// what a thread has noted in a box was noted in this process: the child of a
+// fork does not have the other threads of its parent.
+extern unsigned forks;
+
 } // namespace lawn
 
 struct lawn_box {
@@ -35,13 +38,14 @@ struct lawn_box {
     lawn_shared_t *running; // the timer whose callback runs
     uintptr_t runs;         // callbacks that have begun
     uintptr_t runner;       // the thread of the latest callback
+    unsigned ringing_in;    // `forks` in the process that `ringing` is of
+    unsigned running_in;    // `forks` when the latest callback began
 
     // Set before other threads know the box.
     lawn::Lawn *lawn;
     void (*wake)(void *arg);
     void *wake_arg;
     lawn_allocator_t allocator;
-    pid_t process; // the process that made the box
 
     // Only for the owner.
     lawn_shared_t *taken; // messages that a budget has left over

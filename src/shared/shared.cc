@@ -13,8 +13,29 @@
 namespace lawn
 {
 
+unsigned forks;
+
 namespace
 {
+
+void count_fork()
+{
+    ++forks;
+}
+
+// If several threads come here at once, each fork counts more than once. That
+// does no harm.
+bool count_forks()
+{
+    static bool are_counted;
+    if (!__atomic_load_n(&are_counted, __ATOMIC_RELAXED)) {
+        if (pthread_atfork(nullptr, nullptr, count_fork) != 0) {
+            return false;
+        }
+        __atomic_store_n(&are_counted, true, __ATOMIC_RELAXED);
+    }
+    return true;
+}
 
 struct Builtins : Atomics {
     static void pause()
@@ -37,9 +58,9 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
     Ops::expire(shared, now);
 }
 
-bool on_drain(lawn_timer_t *timer)
+void on_drain(lawn_timer_t *timer)
 {
-    return timer->expired != on_expired || Ops::uncover(Ops::of(timer));
+    Ops::uncover(Ops::of(timer));
 }
 
 } // namespace
@@ -53,13 +74,16 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
     if (!lawn || !box_p) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    if (!count_forks()) {
+        return LAWN_ERR_NO_MEMORY;
+    }
     Lawn *const owner = impl_of(lawn);
     lawn_box_t *const box =
         static_cast<lawn_box_t *>(allocate(owner->allocator, sizeof(*box)));
     if (!box) {
         return LAWN_ERR_NO_MEMORY;
     }
-    Ops::open(box, owner, on_drain);
+    Ops::open(box, owner, on_expired, on_drain);
     *box_p = box;
     return LAWN_OK;
 }

@@ -30,8 +30,6 @@
 #include "base/ticks.h"
 #include "shared/box.h"
 
-#include <unistd.h>
-
 namespace lawn
 {
 
@@ -40,13 +38,17 @@ template <class Atomics> struct SharedOps {
     using Box = lawn_box_t;
 
     // Makes a box, whose memory is from the lawn's allocator.
-    static void open(Box *box, Lawn *lawn, bool (*on_drain)(lawn_timer_t *))
+    // `plain` is the callback by which the plain timers of shared ones are
+    // known.
+    static void open(Box *box, Lawn *lawn, lawn_expired_fn_t plain,
+                     void (*on_drain)(lawn_timer_t *))
     {
         *box = {};
         box->users = 1;
         box->lawn = lawn;
         box->allocator = lawn->allocator;
-        box->process = getpid();
+        box->ringing_in = forks;
+        lawn->inner = plain;
         lawn->on_drain = on_drain;
     }
 
@@ -83,6 +85,22 @@ template <class Atomics> struct SharedOps {
         }
     }
 
+    // In the child of a fork. Takes the parent's threads out of the count. It
+    // does not change before, because each thread calls this before it counts
+    // itself. The first one to change `ringing_in` takes them out.
+    static void forget_parent(Box *box)
+    {
+        unsigned was = __atomic_load_n(&box->ringing_in, __ATOMIC_SEQ_CST);
+        if (LAWN_LIKELY(was == forks)) {
+            return;
+        }
+        const uintptr_t gone = Atomics::load(&box->ringing);
+        if (__atomic_compare_exchange_n(&box->ringing_in, &was, forks, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            Atomics::add(&box->ringing, ~gone + 1);
+        }
+    }
+
     // Wakes the owner if it sleeps until later than `when`. The count is for
     // close(), which waits until no thread is in `wake` any more.
     static void ring(Box *box, lawn_time_t when)
@@ -91,6 +109,7 @@ template <class Atomics> struct SharedOps {
             when >= Atomics::load(&box->wake_at)) {
             return;
         }
+        forget_parent(box);
         Atomics::add(&box->ringing, 1);
         if ((Atomics::clear(&box->head, asleep) & asleep) != 0 && box->wake) {
             box->wake(box->wake_arg);
@@ -176,6 +195,7 @@ template <class Atomics> struct SharedOps {
         const lawn_time_t deadline = Atomics::load(&timer->deadline);
         if (deadline < timer->cover) {
             Lawn *const lawn = timer->box->lawn;
+            lawn->inner_running += timer->cover == LAWN_TIME_INFINITY;
             lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
             Atomics::put(&timer->cover, deadline);
         }
@@ -196,6 +216,7 @@ template <class Atomics> struct SharedOps {
     static void expire(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
+        --box->lawn->inner_running;
         ++box->busy;
         if (!call_back(timer, now)) {
             ++box->lawn->moved;
@@ -209,6 +230,7 @@ template <class Atomics> struct SharedOps {
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
         // Before the deadline is taken away, so that who finds it gone finds
         // `running` set, or finds that the callback is over.
+        __atomic_store_n(&box->running_in, forks, __ATOMIC_RELAXED);
         Atomics::put(&box->runs, box->runs + 1);
         Atomics::put(&box->running, timer);
         lawn_time_t deadline = Atomics::load(&timer->deadline);
@@ -230,12 +252,12 @@ template <class Atomics> struct SharedOps {
         return is_due;
     }
 
-    // The plain timer was taken out of the lawn. Returns true if the shared
-    // timer was running.
-    static bool uncover(Timer *timer)
+    // The plain timer was taken out of the lawn.
+    static void uncover(Timer *timer)
     {
+        --timer->box->lawn->inner_running;
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
-        return stop(timer);
+        stop(timer);
     }
 
     // A message has come out of the box.
@@ -245,7 +267,8 @@ template <class Atomics> struct SharedOps {
             cover(timer);
             return;
         }
-        lawn_timer_stop(timer->box->lawn, &timer->timer);
+        Lawn *const lawn = timer->box->lawn;
+        lawn->inner_running -= lawn_timer_stop(lawn, &timer->timer);
         let_go(timer, now);
     }
 
@@ -297,13 +320,14 @@ template <class Atomics> struct SharedOps {
     }
 
     // Waits for the callback of this timer that is running, but for no later
-    // one.
+    // one, nor for one that has begun in the parent before a fork.
     static void sync(const Timer *timer)
     {
         const Box *const box = timer->box;
         const uintptr_t run = Atomics::load(&box->runs);
         while (Atomics::load(&box->running) == timer &&
-               Atomics::load(&box->runs) == run) {
+               Atomics::load(&box->runs) == run &&
+               __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks) {
             Atomics::pause();
         }
     }
@@ -322,8 +346,6 @@ template <class Atomics> struct SharedOps {
         drop(box);
     }
 
-    // `plain` is the callback by which the plain timers of shared ones are
-    // known.
     static void destroy(Box *box, lawn_expired_fn_t plain)
     {
         uncover_all(box, &box->lawn->due, plain);
@@ -360,8 +382,8 @@ template <class Atomics> struct SharedOps {
                 take_back(timer);
             }
         }
-        // In the child of a fork, the thread that was ringing does not exist.
-        while (Atomics::load(&box->ringing) != 0 && getpid() == box->process) {
+        forget_parent(box);
+        while (Atomics::load(&box->ringing) != 0) {
             Atomics::pause();
         }
     }

@@ -91,6 +91,6 @@ size_t lawn_backlog(const lawn_t *handle, lawn_time_t now, size_t max_looks)
 lawn_status_t lawn_dump(const lawn_t *lawn, lawn_time_t now, FILE *stream)
 {
     Dump dump = {now, stream};
-    lawn_for_each(lawn, print, &dump);
+    for_each_running(lawn, print, &dump);
     return ferror(stream) != 0 ? LAWN_ERR_IO : LAWN_OK;
 }

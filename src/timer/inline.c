@@ -12,7 +12,6 @@ extern inline void lawn_timer_init(lawn_timer_t *timer,
                                    lawn_expired_fn_t expired);
 extern inline bool lawn_timer_is_active(const lawn_timer_t *timer);
 extern inline lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
-extern inline size_t lawn_count(const lawn_t *lawn);
 extern inline lawn_time_t lawn_now(const lawn_t *lawn);
 extern inline void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                     lawn_time_t now, lawn_time_t ttl);

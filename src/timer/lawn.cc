@@ -237,9 +237,14 @@ bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer)
     return end(impl_of(lawn), timer, LAWN_EVENT_PAUSE);
 }
 
-void lawn_for_each(const lawn_t *handle,
-                   void (*each)(const lawn_timer_t *timer, void *arg),
-                   void *arg)
+size_t lawn_count(const lawn_t *lawn)
+{
+    return lawn->running - impl_of(lawn)->inner_running;
+}
+
+void lawn::for_each_running(const lawn_t *handle,
+                            void (*each)(const lawn_timer_t *timer, void *arg),
+                            void *arg)
 {
     const Lawn *const lawn = impl_of(handle);
     const auto call = [=](const lawn_link_t *list) {
@@ -256,6 +261,26 @@ void lawn_for_each(const lawn_t *handle,
     for (const Queue *queue = lawn->queues; queue; queue = queue->next) {
         call(&queue->timers);
     }
+}
+
+void lawn_for_each(const lawn_t *lawn,
+                   void (*each)(const lawn_timer_t *timer, void *arg),
+                   void *arg)
+{
+    struct Program {
+        const Lawn *lawn;
+        void (*each)(const lawn_timer_t *timer, void *arg);
+        void *arg;
+    } program = {impl_of(lawn), each, arg};
+    for_each_running(
+        lawn,
+        [](const lawn_timer_t *timer, void *self) {
+            const Program *const of = static_cast<const Program *>(self);
+            if (!is_inner(of->lawn, timer)) {
+                of->each(timer, of->arg);
+            }
+        },
+        &program);
 }
 
 unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
@@ -275,7 +300,8 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         }
         end_run(lawn, timer);
         report(lawn, LAWN_EVENT_STOP, timer, lawn->now, 0);
-        if (lawn->on_drain && !lawn->on_drain(timer)) {
+        if (is_inner(lawn, timer)) {
+            lawn->on_drain(timer);
             continue;
         }
         if (lawn->on_hand_over) {

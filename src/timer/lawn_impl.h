@@ -75,10 +75,11 @@ struct alignas(64) Lawn : lawn_t {
     size_t left;       // of the budget, in timers to touch
     size_t moved;      // timers touched that did not fire
     Queue *queues;     // list of all queues
-    // NULL, or called for each timer that a drain takes out. Returns false if
-    // the drain must not hand the timer over: it belongs to a shared timer that
-    // was stopped.
-    bool (*on_drain)(lawn_timer_t *timer);
+    // Of the timers inside of shared ones: their callback, or NULL, how many of
+    // them run, and what is called for each that a drain takes out.
+    lawn_expired_fn_t inner;
+    size_t inner_running;
+    void (*on_drain)(lawn_timer_t *timer);
     lawn_histogram_t *late; // NULL, or counts the lateness of timers that fire
     // NULL, or called for each timer that a drain is about to hand over. If the
     // timer belongs to a table (lawn/keyed.h), the table frees its id.
@@ -197,6 +198,12 @@ inline bool is_alarm(const lawn_timer_t *timer)
     return timer->expired == on_alarm;
 }
 
+// Whether the timer is inside of a shared one.
+inline bool is_inner(const Lawn *lawn, const lawn_timer_t *timer)
+{
+    return lawn->inner && timer->expired == lawn->inner;
+}
+
 inline Queue *queue_of(const lawn_timer_t *alarm)
 {
     return reinterpret_cast<const Alarm *>(alarm)->queue;
@@ -217,6 +224,11 @@ inline void end_run(Lawn *lawn, lawn_timer_t *timer)
     timer->deadline = 0;
     --lawn->running;
 }
+
+// Calls `each` for every running timer, also for those inside of shared ones.
+void for_each_running(const lawn_t *lawn,
+                      void (*each)(const lawn_timer_t *timer, void *arg),
+                      void *arg);
 
 // Returns the first timer of `due` or of a queue. Returns NULL if there is none
 // that was put there before this advance or drain.

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/ticks.h"
 #include "clock/convert.h"
+#include "timer/lawn_impl.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -262,7 +263,7 @@ void record_timers(Trace *trace, const lawn_t *lawn)
     trace->has_begun = true;
     trace->last = lawn_now(lawn);
     trace->flushed = trace->last;
-    lawn_for_each(lawn, record_running, trace);
+    for_each_running(lawn, record_running, trace);
 }
 
 void end_trace(Trace *trace)

@@ -198,7 +198,7 @@ void World::make_box()
     lawn_create(&params, &lawn_);
     lawn::Lawn *const owner = lawn::impl_of(lawn_);
     box_ = static_cast<lawn_box_t *>(on_allocate(this, sizeof(*box_)));
-    Ops::open(box_, owner, on_drain);
+    Ops::open(box_, owner, on_plain, on_drain);
     box_->wake = on_wake;
     fresh_.assign(arena_, arena_ + allocated_);
 }
@@ -370,9 +370,9 @@ void World::on_plain(lawn_timer_t *timer, lawn_time_t now)
     world->end_run(world->index_of(Ops::of(timer)));
 }
 
-bool World::on_drain(lawn_timer_t *timer)
+void World::on_drain(lawn_timer_t *timer)
 {
-    return timer->expired != on_plain || Ops::uncover(Ops::of(timer));
+    Ops::uncover(Ops::of(timer));
 }
 
 void World::on_expired(lawn_shared_t *timer, lawn_time_t now)

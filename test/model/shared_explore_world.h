@@ -105,7 +105,7 @@ public:
     void see(uint64_t value);
     void pause();
     static void on_plain(lawn_timer_t *timer, lawn_time_t now);
-    static bool on_drain(lawn_timer_t *timer);
+    static void on_drain(lawn_timer_t *timer);
     static void on_expired(lawn_shared_t *timer, lawn_time_t now);
     static void on_released(lawn_shared_t *timer, lawn_time_t now);
     static void on_wake(void *arg);

@@ -224,7 +224,11 @@ inline dismiss(w, heir)
         is_removed[w] = true;
         concerns = (owner == w || wanted == w);
         if
+#ifdef FAULT_THE_HEIR_MAY_BE_GONE
+        :: wanted == w -> wanted = heir
+#else
         :: wanted == w -> wanted = (is_removed[heir] -> NOBODY : heir)
+#endif
         :: else
         fi;
         if

@@ -1,20 +1,25 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * A timer of the service (src/service/service.cc): who ends its start, and when
- * its node is put back. Somebody starts the node whenever it is free, the
- * service's thread expires it, and two others cancel by handles that may be of
- * any start. What is cancelled stays armed, so that the shared timer may expire
- * for a start that is over while the next is being made. Each access to what
- * they share is a step, and anything may come in between.
+ * A timer of the service (src/service/service.cc): who ends its start, when its
+ * node is put back, and when its shared timer expires. Two threads start the
+ * node whenever it is free, the service's thread expires it, and two others
+ * cancel by handles that may be of any start. What is cancelled stays armed, so
+ * that the shared timer may expire for a start that is over while the next is
+ * being made, or before the next is armed, which then arms it too late. Each
+ * access to what they share is a step, and anything may come in between.
  *
- * Checked: each start is called or cancelled, once, with its own argument, and
- * not before it is due; a cancel that says no is of a start that has ended; the
- * node is put back once for each start. When nothing more can happen it is free,
- * and all starts have ended.
+ * Checked: each start is called or cancelled, once, with its own argument, not
+ * before it is due, and not before it has its handle; a cancel that says no is
+ * of a start that has ended; the node is put back once for each start; the
+ * count, for who enters all lanes, is of what is pending. When nothing more can
+ * happen all starts have ended, but for one that is never due.
  *
  * Abstracted: the shared timer is its deadline (shared.pml); the pool is one
- * node under a lock.
+ * node, and each thread has a lane. The first start finds the timer armed. Who cancels has the
+ * handle from a start that has returned.
+ *
+ * 13 million states.
  */
 
 #define STARTS 3
@@ -26,19 +31,26 @@ byte generation;
 bit pending;
 
 byte due, argument; /* of the node; the argument is its generation */
-byte deadline = NEVER; /* of the shared timer */
+byte deadline = 1; /* of the shared timer */
 byte now;
 bit is_free = true;
+
+byte inside; /* threads in their lanes */
+byte count;
 
 /* For the assertions, of each generation. */
 byte begun; /* the latest */
 byte due_of[STARTS + 1];
+bit has_handle[STARTS + 1];
+bit has_returned[STARTS + 1];
 bit called[STARTS + 1];
 bit cancelled[STARTS + 1];
 
 inline put_back()
 {
-    atomic { assert(!is_free); is_free = true }
+    assert(!is_free);
+    is_free = true;
+    count--
 }
 
 #ifdef FAULT_A_HANDLE_IS_OF_ANY_START
@@ -48,7 +60,7 @@ inline put_back()
 #endif
 
 /* Compare and swap: whose answer is true has the end of the start. */
-inline end(g, mark)
+inline try_end(g, mark)
 {
     atomic {
         is_done = is_now(g);
@@ -62,22 +74,53 @@ inline end(g, mark)
     }
 }
 
+#ifdef FAULT_ENDS_BEFORE_THE_LANE
+inline end(g, mark)
+{
+    try_end(g, mark);
+    inside++
+}
+#else
+inline end(g, mark)
+{
+    atomic { inside++; try_end(g, mark) }
+}
+#endif
+
 proctype starter()
 {
+    byte g, mine;
+end_waits: /* for a node that is never due */
     do
-    :: begun < STARTS ->
-        atomic { is_free -> is_free = false };
-        argument = begun + 1;
-        atomic {
-            select(due : 1 .. LATEST);
-            due_of[begun + 1] = due
+    :: atomic { begun < STARTS && is_free ->
+            inside++;
+            is_free = false;
+            count++;
+            g = begun + 1;
+            argument = g;
+            if
+            :: mine = 1
+            :: mine = 2
+            :: mine = NEVER
+            fi;
+            due = mine;
+            due_of[g] = mine
         };
+#ifdef FAULT_THE_HANDLE_COMES_LAST
+        atomic { begun = g; generation = g; pending = true };
+        has_handle[g] = true;
+        inside--;
+#else
         atomic {
-            begun++;
-            generation = begun;
-            pending = true
+            has_handle[g] = true;
+            begun = g;
+            generation = g;
+            pending = true;
+            inside--
         };
-        deadline = due_of[begun] /* lawn_shared_start() */
+#endif
+        deadline = mine; /* lawn_shared_start() */
+        atomic { has_returned[g] = true; g = 0; mine = 0 }
     :: begun == STARTS -> break
     od
 }
@@ -86,7 +129,7 @@ proctype canceller()
 {
     byte g;
     bit is_done;
-    byte left = 2;
+    byte left = 1;
     do
     :: left > 0 ->
         atomic {
@@ -94,18 +137,21 @@ proctype canceller()
             select(g : 1 .. STARTS)
         };
         if
-        :: g > begun /* nobody has that handle yet */
-        :: g <= begun ->
+        :: !has_returned[g] /* nobody has that handle yet */
+        :: has_returned[g] ->
             end(g, cancelled[g]);
             if
-            :: !is_done ->
-                assert(called[g] || cancelled[g]);
-
+            :: atomic { !is_done ->
+                    assert(called[g] || cancelled[g]);
 #ifdef FAULT_CANCEL_ALWAYS_PUTS_BACK
-                put_back()
+                    put_back();
 #endif
-            :: is_done -> put_back()
-            fi
+                    inside--
+                }
+            :: atomic { is_done -> put_back(); inside-- }
+            fi;
+            /* pending_of() */
+            atomic { inside == 0 -> assert(count == pending) }
         fi;
         is_done = false
     :: left == 0 -> break
@@ -122,9 +168,10 @@ active proctype clock()
 
 active proctype service()
 {
-    byte g, seen;
+    byte g, seen, when;
     bit is_done, was_pending;
     atomic {
+        run starter();
         run starter();
         run canceller();
         run canceller()
@@ -133,16 +180,30 @@ end_idle:
     do
     :: atomic { deadline <= now -> deadline = NEVER; seen = now };
         atomic { g = generation; was_pending = pending };
+        when = due;
         if
-        :: was_pending ->
 #ifndef FAULT_CALLS_WHAT_IS_NOT_DUE
-            if
-            :: due > seen -> goto over
-            :: due <= seen
-            fi;
+        :: was_pending && when > seen ->
+#ifndef FAULT_IS_NOT_ARMED_AGAIN
+            do
+            :: deadline = when;
+#ifndef FAULT_IS_ARMED_AGAIN_ONCE
+                if
+                :: atomic { due != when -> when = due }
+                :: due == when -> break
+                fi
+#else
+                break
+#endif
+            od
+#endif
+        :: was_pending && when <= seen ->
+#else
+        :: was_pending ->
 #endif
 #ifdef FAULT_CALLS_WHAT_WAS_CANCELLED
             atomic {
+                inside++;
                 is_done = true;
                 assert(!cancelled[g]);
                 pending = false;
@@ -153,23 +214,24 @@ end_idle:
 #endif
             if
             :: is_done ->
-                assert(due_of[g] <= now);
+                assert(due_of[g] <= now && has_handle[g]);
 #ifdef FAULT_READS_AFTER_PUTTING_BACK
-                put_back();
+                atomic { put_back(); inside-- };
                 assert(argument == g)
 #else
                 assert(argument == g);
-                put_back()
+                atomic { put_back(); inside-- }
 #endif
-            :: !is_done
+            :: atomic { !is_done ->
 #ifdef FAULT_EXPIRY_ALWAYS_PUTS_BACK
-                -> put_back()
+                    put_back();
 #endif
+                    inside--
+                }
             fi
         :: !was_pending
         fi;
-over:
-        atomic { g = 0; seen = 0; is_done = false; was_pending = false }
+        atomic { g = 0; seen = 0; when = 0; is_done = false; was_pending = false }
     od
 }
 
@@ -178,8 +240,10 @@ active proctype monitor()
 {
     byte g;
     timeout;
-    assert(begun == STARTS && is_free);
-    for (g : 1 .. STARTS) {
-        assert(called[g] + cancelled[g] == 1)
+    assert(begun == STARTS || due_of[begun] == NEVER);
+    assert(is_free == !pending && inside == 0 && count == pending);
+    assert(!pending || due_of[begun] == NEVER);
+    for (g : 1 .. begun) {
+        assert(called[g] + cancelled[g] + (g == begun && pending) == 1)
     }
 }

@@ -188,6 +188,38 @@ TEST_F(Group, TheTimeGoesOnWhenTheClockGoesBack)
     EXPECT_LE(lawn_group_time(group_), begin + 13'000'007);
 }
 
+// Reads the clock, and is then interrupted for longer than a millisecond, in
+// which another thread asks the group for its time.
+struct InterruptedClock {
+    lawn_time_t now = 1'000'000'000;
+    lawn_group_t *group = nullptr;
+
+    static lawn_time_t read(void *arg)
+    {
+        InterruptedClock *const self = static_cast<InterruptedClock *>(arg);
+        const lawn_time_t now = self->now;
+        if (lawn_group_t *const group = self->group) {
+            self->group = nullptr;
+            self->now += 5'000'000;
+            EXPECT_EQ(lawn_group_time(group), self->now);
+        }
+        return now;
+    }
+};
+
+TEST_F(Group, AnInterruptedThreadDoesNotTakeTheClockForGoneBack)
+{
+    InterruptedClock clock;
+    params_.clock = InterruptedClock::read;
+    params_.clock_arg = &clock;
+    make();
+    clock.group = group_;
+    EXPECT_LE(lawn_group_time(group_), clock.now);
+    EXPECT_EQ(lawn_group_time(group_), clock.now) << "ahead of its clock";
+    clock.now += 3'000'000;
+    EXPECT_EQ(lawn_group_time(group_), clock.now) << "ahead of its clock";
+}
+
 TEST_F(Group, AnEngineRunsTheShardsAfterItsSources)
 {
     make();

@@ -8,6 +8,9 @@
 #include "group/group_impl.h"
 #include "group_fixture.h"
 
+#include <atomic>
+#include <thread>
+
 namespace
 {
 
@@ -116,6 +119,44 @@ TEST_F(GroupDeathTest, ARemovedWorkerMakesNoPass)
     EXPECT_EQ(told.fired, 1U);
     told.retire();
     pass(next);
+}
+
+// A thread of the library is in a callback, so its end takes a while. Meanwhile
+// its heir is removed.
+TEST_F(Group, ShardsGoToAnotherIfTheHeirIsRemovedMeanwhile)
+{
+    make();
+    lawn_worker_t *thread = nullptr;
+    ASSERT_EQ(lawn_group_add_thread(group_, &thread), LAWN_OK);
+    lawn_worker_t *const last = add_worker();
+    lawn_worker_t *const heir = add_worker();
+    static std::atomic<bool> is_called;
+    static std::atomic<bool> may_end;
+    is_called = may_end = false;
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, lawn_shard_box(shard(0)),
+                     [](lawn_shared_t *, lawn_time_t) {
+                         is_called = true;
+                         while (!may_end) {
+                             std::this_thread::yield();
+                         }
+                     });
+    lawn_shared_start(&timer, now_);
+    while (!is_called) {
+        std::this_thread::yield();
+    }
+    std::thread remover(
+        [&] { EXPECT_EQ(lawn_group_remove_worker(thread, heir), LAWN_OK); });
+    while (!__atomic_load_n(&thread->thread.is_ending, __ATOMIC_SEQ_CST)) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(lawn_group_remove_worker(heir, last), LAWN_OK);
+    may_end = true;
+    remover.join();
+    pass(last);
+    EXPECT_EQ(lawn_group_moving(group_), 0U);
+    lawn_shared_retire(&timer, nullptr);
+    pass(last);
 }
 
 // A thread is just about to wake it.

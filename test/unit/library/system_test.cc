@@ -56,14 +56,16 @@ TEST_F(System, AnEngineWithoutItsPageIsNotMade)
 
 TEST_F(System, AServiceTellsWhatFailed)
 {
-    refuse_each(
-        [&] {
-            lawn_service_t *service = nullptr;
-            const lawn_status_t status = lawn_service_create(nullptr, &service);
-            undo([=] { lawn_service_destroy(service); });
-            return status;
-        },
-        {});
+    const auto create = [&] {
+        lawn_service_t *service = nullptr;
+        const lawn_status_t status = lawn_service_create(nullptr, &service);
+        undo([=] { lawn_service_destroy(service); });
+        return status;
+    };
+    EXPECT_EQ(refuse("pthread_atfork", ENOMEM, create), LAWN_ERR_NO_MEMORY)
+        << "is not the first box";
+    EXPECT_EQ(create(), LAWN_OK);
+    refuse_each(create, {});
 }
 
 TEST_F(System, AGroupTellsWhyAWorkerCannotJoin)

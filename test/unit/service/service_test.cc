@@ -1,142 +1,24 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The sleeping service, on the real clock, as it has no other. Tests wait for
-// what is to happen, and never for time to go by: a timer that must not fire is
-// an hour away, or cancelled.
-
-#include <lawn/service.h>
+// The sleeping service: what is called, cancelled and counted.
 
 #include "../../environment.h"
 #include "../../misuse.h"
+#include "service_fixture.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <cstdlib>
-#include <functional>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace
 {
 
 using lawn_test::scaled;
-
-const lawn_time_t hour = lawn_time_from_sec(3600);
-
-// What a callback tells the test.
-class Calls
-{
-public:
-    static void note(void *arg)
-    {
-        Calls *const self = static_cast<Calls *>(arg);
-        const std::lock_guard<std::mutex> guard(self->mutex_);
-        ++self->count_;
-        self->last_ = lawn_get_time();
-        self->changed_.notify_all();
-    }
-
-    lawn_time_t wait_for(unsigned count)
-    {
-        std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return count_ >= count; });
-        return last_;
-    }
-
-    unsigned count()
-    {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        return count_;
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    unsigned count_ = 0;
-    lawn_time_t last_ = 0;
-};
-
-struct Memory {
-    std::atomic<unsigned> left{1'000'000};
-    std::atomic<unsigned> live{0};
-    std::atomic<unsigned> made{0};
-
-    lawn_allocator_t allocator()
-    {
-        return {[](void *arg, size_t size) -> void * {
-                    Memory *const self = static_cast<Memory *>(arg);
-                    if (self->left == 0) {
-                        return nullptr;
-                    }
-                    --self->left;
-                    ++self->live;
-                    ++self->made;
-                    return malloc(size);
-                },
-                [](void *arg, void *memory) {
-                    --static_cast<Memory *>(arg)->live;
-                    free(memory);
-                },
-                this};
-    }
-};
-
-class Service : public testing::Test
-{
-protected:
-    Service()
-    {
-        params_.allocator = memory_.allocator();
-    }
-
-    ~Service() override
-    {
-        if (service_) {
-            lawn_service_stop(service_, nullptr, nullptr);
-            lawn_service_destroy(service_);
-        }
-        EXPECT_EQ(memory_.live, 0U);
-    }
-
-    void create()
-    {
-        ASSERT_EQ(lawn_service_create(&params_, &service_), LAWN_OK);
-    }
-
-    lawn_service_timer_t start(lawn_time_t ttl, void (*fn)(void *), void *arg)
-    {
-        lawn_service_timer_t handle = {};
-        EXPECT_EQ(lawn_service_start(service_, ttl, fn, arg, &handle), LAWN_OK);
-        return handle;
-    }
-
-    lawn_service_timer_t start(lawn_time_t ttl)
-    {
-        return start(ttl, Calls::note, &calls_);
-    }
-
-    lawn_status_t cancel(lawn_service_timer_t handle)
-    {
-        return lawn_service_cancel(service_, handle);
-    }
-
-    Memory memory_;
-    lawn_service_params_t params_ = {};
-    lawn_service_t *service_ = nullptr;
-    Calls calls_;
-};
+using Service = ServiceTest;
 
 TEST_F(Service, CallsWhenTheTimeHasComeAndNotBefore)
 {
@@ -242,51 +124,6 @@ TEST_F(Service, ManyArePendingAndEachIsCalled)
     }
     EXPECT_EQ(lawn_service_pending(service_), 0U);
     EXPECT_EQ(calls_.count(), count / 2);
-}
-
-// Where a start writes its handle; whoever does waits until two timers have
-// been called.
-struct Trap {
-    void *page;
-    size_t size;
-    std::atomic<unsigned> called;
-};
-Trap trap;
-
-void spring(int)
-{
-    while (trap.called < 2) {
-        sched_yield();
-    }
-    mprotect(trap.page, trap.size, PROT_READ | PROT_WRITE);
-}
-
-// A cancelled timer stays armed. Here it comes due in the middle of the start
-// that has its node next: which has its handle, and is not in the lawn yet.
-TEST_F(Service, WhatWasCancelledDoesNotEndTheNextStart)
-{
-    create();
-    trap.size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    trap.page =
-        mmap(nullptr, trap.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    trap.called = 0;
-    ASSERT_NE(trap.page, MAP_FAILED);
-    struct sigaction action = {};
-    struct sigaction before = {};
-    action.sa_handler = spring;
-    ASSERT_EQ(sigaction(SIGSEGV, &action, &before), 0);
-    for (const double msec : {3.0, 5.0}) {
-        start(
-            lawn_time_from_msec(msec), [](void *) { ++trap.called; }, nullptr);
-    }
-    cancel(start(lawn_time_from_msec(1)));
-    auto *const handle = static_cast<lawn_service_timer_t *>(trap.page);
-    EXPECT_EQ(lawn_service_start(service_, hour, Calls::note, &calls_, handle),
-              LAWN_OK);
-    sigaction(SIGSEGV, &before, nullptr);
-    EXPECT_EQ(trap.called, 2U) << "the start was not interrupted";
-    EXPECT_EQ(cancel(*handle), LAWN_OK) << "it has ended";
-    munmap(trap.page, trap.size);
 }
 
 TEST_F(Service, StopHandsBackWhatWasNotCalled)
@@ -441,6 +278,30 @@ TEST_F(Service, NoMemoryAndNoArguments)
     lawn_service_destroy(nullptr);
 }
 
+// The id of a thread that has ended is often that of the next.
+TEST_F(Service, AThreadWithTheIdOfTheServicesMayDestroyIt)
+{
+    create();
+    static std::atomic<pthread_t> id;
+    start(
+        0,
+        [](void *arg) {
+            id = pthread_self();
+            Calls::note(arg);
+        },
+        &calls_);
+    calls_.wait_for(1);
+    EXPECT_EQ(lawn_service_stop(service_, nullptr, nullptr), 0U);
+    for (unsigned i = 0; i < 100 && service_; ++i) {
+        std::thread([&] {
+            if (pthread_equal(pthread_self(), id)) {
+                lawn_service_destroy(service_);
+                service_ = nullptr;
+            }
+        }).join();
+    }
+}
+
 // Counts what became of each start.
 TEST_F(Service, EachStartIsCalledOrCancelled)
 {
@@ -478,7 +339,7 @@ TEST_F(Service, EachStartIsCalledOrCancelled)
     EXPECT_GT(cancelled, 0U);
 }
 
-using ServiceDeathTest = Service;
+using ServiceDeathTest = ServiceTest;
 
 // The child that dies has no thread of its own, so the service is made there.
 TEST_F(ServiceDeathTest, WhatIsPendingIsStoppedBeforeDestroy)
