@@ -1,7 +1,8 @@
 #!/bin/bash
-# A ten-line program outside the tree builds and runs with Lawn as a meson
-# subproject, and against the installed library by pkg-config, shared and
-# static, and by CMake's find_package() where there is CMake.
+# Lawn can be set up as a static and as a shared library alone. A ten-line
+# program outside the tree builds and runs with Lawn as a meson subproject, and
+# against the installed library by pkg-config, shared and static, and by CMake's
+# find_package() where there is CMake.
 # Usage: packaging.sh SOURCE_ROOT
 set -euo pipefail
 root=$1
@@ -33,6 +34,12 @@ expect_rang() {
     output=$("$@")
     [ "$output" = rang ] || { echo "$* printed: $output"; exit 1; }
 }
+
+# Each kind of library can be set up, with all that is found here.
+for kind in static shared; do
+    quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind"
+done
+echo "ok static and shared alone"
 
 # A subproject, from which it is also installed: one build is enough.
 mkdir -p "$work/user/subprojects"
