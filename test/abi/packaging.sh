@@ -3,9 +3,10 @@
 # program outside the tree builds and runs with Lawn as a meson subproject, and
 # against the installed library by pkg-config, shared and static, and by CMake's
 # find_package() where there is CMake.
-# Usage: packaging.sh SOURCE_ROOT
+# Usage: packaging.sh SOURCE_ROOT [durable]
 set -euo pipefail
 root=$1
+durable=${2-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -40,6 +41,19 @@ for kind in static shared; do
     quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind"
 done
 echo "ok static and shared alone"
+
+# Only the tests of the durable tier need a server.
+if [ "$durable" ]; then
+    mkdir "$work/bin"
+    IFS=: read -ra directories <<<"$PATH"
+    for directory in "${directories[@]}"; do
+        cp -sn "$directory"/* "$work/bin" 2>/dev/null || true
+    done
+    rm -f "$work/bin/redis-server"
+    PATH=$work/bin quietly "$MESON" setup "$work/without" "$root" \
+        -Ddurable=enabled
+    echo "ok without redis-server"
+fi
 
 # A subproject, from which it is also installed: one build is enough.
 mkdir -p "$work/user/subprojects"
