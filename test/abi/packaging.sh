@@ -43,6 +43,13 @@ for kind in static shared; do
     quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind"
 done
 echo "ok static and shared alone"
+"$MESON" introspect --install-plan "$work/shared" >"$work/plan"
+if grep -q '"tag": null' "$work/plan"; then
+    echo "what is installed without a tag, by no --tags:"
+    grep -o '"destination": "[^"]*", "tag": null' "$work/plan"
+    exit 1
+fi
+echo "ok tags"
 
 # Only the tests of the durable tier need a server.
 if [ "$durable" ]; then
