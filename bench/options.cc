@@ -6,6 +6,8 @@
 
 #include "arguments.h"
 
+#include <lawn/base.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -85,6 +87,7 @@ void print_help()
         "                      and the best of each family\n"
         "  --quick             all of it, small and once, in less than a "
         "minute\n"
+        "  --version\n"
         "  --help\n\n"
         "A figure is marked * when it is the best of its column. The last "
         "lines\n"
@@ -122,8 +125,8 @@ struct Given {
 };
 
 const std::vector<const char *> option_names = {
-    "sizes", "workloads", "contenders", "repetitions", "seconds", "ttls",
-    "csv",   "plot",      "replay",     "grid",        "quick",   "help"};
+    "sizes", "workloads", "contenders", "repetitions", "seconds", "ttls", "csv",
+    "plot",  "replay",    "grid",       "quick",       "version", "help"};
 
 enum Option {
     sizes,
@@ -137,6 +140,7 @@ enum Option {
     replay,
     grid, // takes no argument, as all that follow
     quick,
+    version,
     help
 };
 
@@ -180,6 +184,9 @@ void apply(int choice, const char *argument, Options &options, Given &given)
     case quick:
         given.quick = true;
         break;
+    case version:
+        printf("lawn_bench %s\n", lawn_version());
+        exit(0);
     case help:
         print_help();
         exit(0);

@@ -5,6 +5,7 @@
 #include "summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace bench
 {
@@ -21,11 +22,14 @@ struct Side {
     double most = 1; // the greatest ratio, never below 1
     std::string where;
 
+    // Something is infinitely more than nothing: this counts, but is no ratio.
     void add(double ratio, const std::string &at)
     {
         ++count;
-        if (ratio > most) {
+        if (std::isfinite(ratio) && ratio > most) {
             most = ratio;
+            where = at;
+        } else if (where.empty()) {
             where = at;
         }
     }
@@ -35,9 +39,11 @@ struct Side {
         if (count == 0) {
             return "-";
         }
-        char text[64];
-        snprintf(text, sizeof(text), "%u, %.2f x", count, most);
-        return with_where ? text + (": " + where) : text;
+        char text[64] = "";
+        if (most > 1) {
+            snprintf(text, sizeof(text), ", %.2f x", most);
+        }
+        return std::to_string(count) + text + (with_where ? ": " + where : "");
     }
 };
 
@@ -81,7 +87,7 @@ void Summary::add(const Table &table)
     for (size_t column = 0; column < table.columns.size(); ++column) {
         const double lawn = table.cells[own][column].median(statistic);
         const Best rival = best_rival(table, column, statistic);
-        const double ratio = lawn / rival.value;
+        const double ratio = lawn == rival.value ? 1 : lawn / rival.value;
         const std::string &at = table.columns[column].head;
         if (ratio > even) {
             behind.add(ratio, std::string(rival.name) + " at " + at);

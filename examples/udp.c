@@ -18,6 +18,7 @@
  * message was sent twice. FIN is the last message. A side that receives nothing
  * sends a PROBE and gets an ACK.
  */
+#define _GNU_SOURCE
 #include <lawn/lawn.h>
 
 #include <arpa/inet.h>
@@ -272,7 +273,11 @@ int main(int argc, char **argv)
             return option == 'h' ? puts(usage) < 0 : 2;
         }
     }
-    bool is_client = argc == optind + 2 && port == 0 &&
+    if (port != 0 && argc != optind) {
+        fprintf(stderr, "udp: --listen takes no HOST and PORT; see --help\n");
+        return 2;
+    }
+    bool is_client = argc == optind + 2 &&
                      inet_pton(AF_INET, argv[optind], &at.sin_addr) == 1;
     if (!is_client && argc != optind) {
         fprintf(stderr, "udp: not an IPv4 address and a port; see --help\n");

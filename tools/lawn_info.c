@@ -192,7 +192,7 @@ int main(int argc, char **argv)
     }
     const bool all = !clock && !build && !devices && !version;
     if (version) {
-        printf("%s\n", lawn_version());
+        printf("lawn_info %s\n", lawn_version());
     }
     if (all) {
         printf("Lawn %s\n", lawn_version());

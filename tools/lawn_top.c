@@ -26,6 +26,8 @@ typedef struct {
     int64_t pid; /* 0: all */
     int64_t trace_pid;
     const char *trace; /* "": end it; NULL: not asked for */
+    bool version;
+    bool help;
 } options_t;
 
 static void print_help(void)
@@ -46,6 +48,7 @@ static void print_help(void)
            "  --trace PID FILE    have the process record its timers in FILE,\n"
            "                      its next engines in FILE.1, FILE.2, ...\n"
            "  --end-trace PID     end that\n"
+           "  --version           print the version\n"
            "  --help              print this\n"
            "\n"
            "Exits with 0, 1 when there is no such engine or the process does\n"
@@ -79,7 +82,7 @@ static bool parse_interval(const char *text, long *msec)
 }
 
 /* Returns false if the command line is wrong, and prints why. */
-static bool parse(int argc, char **argv, options_t *options, bool *help)
+static bool parse(int argc, char **argv, options_t *options)
 {
     static const struct option known[] = {
         {"once", no_argument, NULL, 'o'},
@@ -90,6 +93,7 @@ static bool parse(int argc, char **argv, options_t *options, bool *help)
         {"histogram", no_argument, NULL, 'l'},
         {"trace", required_argument, NULL, 't'},
         {"end-trace", required_argument, NULL, 'e'},
+        {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     bool is_good = true;
@@ -127,8 +131,11 @@ static bool parse(int argc, char **argv, options_t *options, bool *help)
             is_good = parse_pid(optarg, &options->trace_pid);
             options->trace = "";
             break;
+        case 'v':
+            options->version = true;
+            break;
         case 'h':
-            *help = true;
+            options->help = true;
             break;
         default:
             return false; /* getopt_long has said what is wrong */
@@ -183,6 +190,7 @@ static int trace(const options_t *options)
     }
     for (size_t i = 0; i < pages.count && result == 0; ++i) {
         char name[2 * PATH_MAX] = "";
+        char shown[REPORT_NAME_SIZE];
         if (*options->trace != '\0' &&
             !name_trace(name, sizeof(name), options->trace, i)) {
             fprintf(stderr, "lawn_top: %s: %s\n", options->trace,
@@ -199,8 +207,8 @@ static int trace(const options_t *options)
                                             : lawn_status_string(status));
             result = 1;
         } else if (*name != '\0') {
-            printf("%s records to %s\n", pages.pages[i].shared->owner.name,
-                   name);
+            report_name(&pages.pages[i], shown);
+            printf("%s records to %s\n", shown, name);
         }
     }
     pages_close(&pages);
@@ -270,12 +278,15 @@ static int watch(const options_t *options)
 int main(int argc, char **argv)
 {
     options_t options = {.interval_msec = 1000};
-    bool help = false;
-    if (!parse(argc, argv, &options, &help)) {
+    if (!parse(argc, argv, &options)) {
         return 2;
     }
-    if (help) {
-        print_help();
+    if (options.help || options.version) {
+        if (options.help) {
+            print_help();
+        } else {
+            printf("lawn_top %s\n", lawn_version());
+        }
         return fflush(stdout) != 0;
     }
     return options.trace ? trace(&options) : watch(&options);

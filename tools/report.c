@@ -26,6 +26,25 @@ static double late_usec(const page_t *page, double q)
 
 /* ---- For people */
 
+void report_name(const page_t *page, char shown[REPORT_NAME_SIZE])
+{
+    const char *name = page->shared->owner.name;
+    const size_t size = sizeof(page->shared->owner.name);
+    unsigned char before = 0;
+    *shown = '\0';
+    for (size_t i = 0; i < size && name[i] != '\0'; ++i) {
+        const unsigned char byte = (unsigned char)name[i];
+        /* In UTF-8, C2 80 to C2 9F are control characters, too. */
+        if (byte < ' ' || byte == 127 ||
+            (before == 0xc2 && byte >= 0x80 && byte < 0xa0)) {
+            shown += sprintf(shown, "\\x%02x", byte);
+        } else {
+            shown += sprintf(shown, byte == '\\' ? "\\%c" : "%c", byte);
+        }
+        before = byte;
+    }
+}
+
 /* Writes a time in few characters, with a unit that suits it. */
 static const char *short_time(char text[16], double usec)
 {
@@ -62,8 +81,9 @@ static void print_row(const page_t *page, const page_t *before)
     const lawn_engine_stats_t *stats = &page->state.stats;
     const lawn_engine_stats_t *old = before ? &before->state.stats : stats;
     char text[16];
-    printf("%8" PRId64 " %-16.16s %-6s", page->shared->owner.pid,
-           page->shared->owner.name,
+    char name[REPORT_NAME_SIZE];
+    report_name(page, name);
+    printf("%8" PRId64 " %-16.16s %-6s", page->shared->owner.pid, name,
            page->state.asleep != 0 ? "sleeps" : "polls");
     print_rate(page, before, stats->passes, old->passes);
     print_rate(page, before, stats->fired, old->fired);
@@ -96,8 +116,9 @@ void report_lateness(const page_t *page)
         counts[i / 8] += late->buckets[i];
         most = counts[i / 8] > most ? counts[i / 8] : most;
     }
-    printf("\nlateness of %s (%" PRId64 ")\n", page->shared->owner.name,
-           page->shared->owner.pid);
+    char name[REPORT_NAME_SIZE];
+    report_name(page, name);
+    printf("\nlateness of %s (%" PRId64 ")\n", name, page->shared->owner.pid);
     for (unsigned i = 0; i < 62; ++i) {
         if (counts[i] != 0) {
             char text[16];

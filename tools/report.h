@@ -9,6 +9,11 @@
 
 #include "pages.h"
 
+/* Writes the name of an engine as a terminal may get it: control characters
+ * become \x.., and backslashes are doubled. */
+#define REPORT_NAME_SIZE 260
+void report_name(const page_t *page, char shown[REPORT_NAME_SIZE]);
+
 /* Prints a line for each engine. Rates are per second since `before`, which has
  * the same pages at an earlier time. If `before` is NULL, rates are left
  * out. */

@@ -5,6 +5,7 @@
 // only ratios within one run mean anything. On a machine with fewer processors
 // than threads a figure is that of threads which take turns.
 
+#include "arguments.h"
 #include "threads/group.h"
 #include "threads/sharing.h"
 
@@ -213,10 +214,10 @@ void print_own(const Sharings &all, unsigned repetitions, unsigned rounds)
 
 int run_threads(int argc, char **argv)
 {
-    const bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-    if (argc > 1 && !is_quick) {
-        std::fprintf(stderr, "usage: lawn_bench threads [--quick]\n");
-        return 2;
+    const bool is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    if (argc > 1 + is_quick) {
+        refuse("threads does not know '" + std::string(argv[1 + is_quick]) +
+               "'");
     }
     const Sharings all = all_sharings();
     const unsigned repetitions = is_quick ? 1 : 5;

@@ -23,8 +23,8 @@ WIDTH = 76
 
 def link_with(header):
     is_durable = header.page.startswith("lawn_durable")
-    library = "lawn-durable" if is_durable else "lawn"
-    return f"Link with \\fI{escaped('-l' + library)}\\fP."
+    libraries = "-llawn-durable -llawn" if is_durable else "-llawn"
+    return f"Link with \\fI{escaped(libraries)}\\fP."
 
 
 def escaped(text):

@@ -144,7 +144,8 @@ LAWN_API lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
 
 /* Stops both timers. The memory may be freed at once. No op is called. A closed
  * connection may be closed again or opened again. Do not close an open
- * connection after its engine was destroyed. */
+ * connection after its engine was destroyed. On a closed connection, on_send,
+ * on_ack, on_ack_of and on_receive do nothing. */
 LAWN_API void lawn_conn_close(lawn_conn_t *conn);
 
 /* Something was sent that needs an ACK. Starts the retransmit timer unless it

@@ -179,8 +179,8 @@ typedef struct {
     const char *error; /* one line; NULL if the status is OK */
     lawn_durable_state_t state;
     uint64_t generation; /* grows with each start of the shard. It repeats only
-                          * if starts are lost by a failover to a server whose
-                          * clock is behind by more than that took. */
+                          * if a failover loses starts, and the clock of the new
+                          * server is behind by more time than it took. */
     int64_t due_us;
     unsigned attempt; /* 1: the first */
     const void *payload;
@@ -251,7 +251,7 @@ LAWN_API lawn_status_t lawn_durable_stop(lawn_durable_t *durable,
 
 typedef struct {
     const char *id;
-    uint64_t generation; /* as a start, an update or a get has told it */
+    uint64_t generation; /* that a start, an update or a get returned */
     int64_t due_us;      /* the new due time, if not 0 */
     uint64_t delay_us;   /* or from the store's now, if not 0 */
     bool set_payload;    /* false: the payload stays */
@@ -263,8 +263,10 @@ typedef struct {
 /* Changes the due time or the payload of a pending timer, if its generation is
  * still the one given. `done` gets the new generation and the due time. If the
  * timer is not pending with that generation, the status is NO_ELEM, and the
- * state and the generation are those that it has. A repeat of the latest update
- * is answered like that, until the timer ends. Fails as a start does. */
+ * state and the generation are those that it has. If the latest update is
+ * repeated, the repeat gets the same successful answer, until the timer ends. A
+ * new due time for a cron timer is INVALID_PARAM: its expression has the times.
+ * Fails as a start does. */
 static inline lawn_status_t
 lawn_durable_update(lawn_durable_t *durable,
                     const lawn_durable_update_t *update, lawn_durable_fn_t done,

@@ -33,8 +33,8 @@
  * An engine has no hidden threads and uses no signals. Threads: one thread at a
  * time may use an engine, except for the functions below that any thread may
  * call, and for the timers of its box. Engines are independent of each other.
- * Only create, add, box and trace allocate, and a pass in which lawn_top begins
- * a trace. Only create, add, remove, destroy, arm, fd, wait and trace call the
+ * Create, add, box and trace allocate. A pass allocates only if lawn_top begins
+ * a trace in it. Create, add, remove, destroy, arm, fd, wait and trace call the
  * kernel. A pass calls it only to record a trace, to write a statistics page,
  * or to wake others for the shards and shared memory that it runs.
  *
@@ -133,7 +133,7 @@ LAWN_API lawn_status_t lawn_engine_create_sized(
  * have got their numbers, those files stay open. Must not be called from inside
  * a pass or from another advance or drain of the lawn. Must not be called while
  * the engine is a worker (lawn/group.h) or runs shared memory (lawn/shm.h).
- * Such a call is an assertion in debug builds and ignored in release builds.
+ * In debug builds such a call fails an assertion. Release builds ignore it.
  * NULL does nothing. */
 LAWN_API void lawn_engine_destroy(lawn_engine_t *engine);
 

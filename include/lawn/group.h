@@ -88,10 +88,10 @@ LAWN_API lawn_status_t lawn_group_create_sized(
 
 /* Ends the library's threads and destroys the shards. Their timers stop, each
  * start returns false, and a retire calls `released` at once. Remove engines
- * first: an engine that is left is an assertion in debug builds, and is removed
- * in release builds. Other workers of the caller must no longer run. Any thread
- * may call it, but not from a callback of the group (an assertion in debug
- * builds, ignored in release builds). NULL does nothing. */
+ * first. In debug builds an engine that is left fails an assertion. Release
+ * builds remove it. Other workers of the caller must no longer run. Any thread
+ * may call it, but not from a callback of the group. In debug builds such a
+ * call fails an assertion. Release builds ignore it. NULL does nothing. */
 LAWN_API void lawn_group_destroy(lawn_group_t *group);
 
 /* The time of the group, in ticks of `clock`. If `clock` goes back by more than

@@ -1,10 +1,12 @@
 #!/bin/bash
-# A ten-line program outside the tree builds and runs with Lawn as a meson
-# subproject, and against the installed library by pkg-config, shared and
-# static, and by CMake's find_package() where there is CMake.
-# Usage: packaging.sh SOURCE_ROOT
+# Lawn can be set up as a static and as a shared library alone. A ten-line
+# program outside the tree builds and runs with Lawn as a meson subproject, and
+# against the installed library by pkg-config, shared and static, and by CMake's
+# find_package() where there is CMake.
+# Usage: packaging.sh SOURCE_ROOT [durable]
 set -euo pipefail
 root=$1
+durable=${2-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -29,10 +31,38 @@ quietly() {
     "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 }
 
-expect_rang() {
+expect() {
+    local expected=$1 output
+    shift
     output=$("$@")
-    [ "$output" = rang ] || { echo "$* printed: $output"; exit 1; }
+    [ "$output" = "$expected" ] || { echo "$* printed: $output"; exit 1; }
 }
+
+# Each kind of library can be set up, with all that is found here.
+for kind in static shared; do
+    quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind"
+done
+echo "ok static and shared alone"
+"$MESON" introspect --install-plan "$work/shared" >"$work/plan"
+if grep -q '"tag": null' "$work/plan"; then
+    echo "what is installed without a tag, by no --tags:"
+    grep -o '"destination": "[^"]*", "tag": null' "$work/plan"
+    exit 1
+fi
+echo "ok tags"
+
+# Only the tests of the durable tier need a server.
+if [ "$durable" ]; then
+    mkdir "$work/bin"
+    IFS=: read -ra directories <<<"$PATH"
+    for directory in "${directories[@]}"; do
+        cp -sn "$directory"/* "$work/bin" 2>/dev/null || true
+    done
+    rm -f "$work/bin/redis-server"
+    PATH=$work/bin quietly "$MESON" setup "$work/without" "$root" \
+        -Ddurable=enabled
+    echo "ok without redis-server"
+fi
 
 # A subproject, from which it is also installed: one build is enough.
 mkdir -p "$work/user/subprojects"
@@ -46,7 +76,7 @@ END
 quietly "$MESON" setup "$work/build" "$work/user" --prefix "$work/prefix" \
     --libdir lib -Doptimization=0 -Ddebug=false -Dlawn:default_library=both
 quietly "$MESON" install -C "$work/build" --tags runtime,devel
-expect_rang "$work/build/ten"
+expect rang "$work/build/ten"
 echo "ok subproject"
 
 # Installed.
@@ -54,14 +84,32 @@ export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
 read -ra flags < <(pkg-config --cflags --libs lawn)
 # shellcheck disable=SC2086  # CC may carry a launcher or flags
 $CC -std=c11 "$work/ten.c" -o "$work/ten" "${flags[@]}"
-expect_rang env LD_LIBRARY_PATH="$work/prefix/lib" "$work/ten"
+expect rang env LD_LIBRARY_PATH="$work/prefix/lib" "$work/ten"
 echo "ok pkg-config"
 read -ra flags < <(pkg-config --cflags lawn)
 # shellcheck disable=SC2086
 $CC -std=c11 "$work/ten.c" -o "$work/ten-static" "${flags[@]}" \
     "$work/prefix/lib/liblawn.a"
-expect_rang "$work/ten-static"
+expect rang "$work/ten-static"
 echo "ok static"
+
+# The durable tier's headers are used with lawn's, and so is the library.
+if [ "$durable" ]; then
+    cat >"$work/state.c" <<'END'
+#include <lawn/durable.h>
+#include <stdio.h>
+int main(void)
+{
+    puts(lawn_durable_state_string(LAWN_DURABLE_DEAD));
+    return lawn_status_string(LAWN_OK) == NULL;
+}
+END
+    read -ra flags < <(pkg-config --cflags --libs lawn-durable)
+    # shellcheck disable=SC2086
+    $CC -std=c11 "$work/state.c" -o "$work/state" "${flags[@]}"
+    expect dead env LD_LIBRARY_PATH="$work/prefix/lib" "$work/state"
+    echo "ok pkg-config lawn-durable"
+fi
 
 # CMake, where the package has been moved to. No other version fits.
 if command -v cmake >/dev/null; then
@@ -83,9 +131,17 @@ foreach(version 0.0.9 $major.$minor.$((patch + 1)) $major.$((minor + 1))
 endforeach()
 END
     mv "$work/prefix" "$work/moved"
+    if [ "$durable" ]; then
+        cp "$work/state.c" "$work/cmake/"
+        cat >>"$work/cmake/CMakeLists.txt" <<END
+add_executable(state state.c)
+target_link_libraries(state lawn::lawn-durable)
+END
+    fi
     quietly env CC="$CC" cmake -G Ninja -S "$work/cmake" \
         -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$work/moved"
     quietly cmake --build "$work/cmake/build"
-    expect_rang "$work/cmake/build/ten"
+    expect rang "$work/cmake/build/ten"
+    [ ! "$durable" ] || expect dead "$work/cmake/build/state"
     echo "ok find_package"
 fi

@@ -126,6 +126,17 @@ TEST_F(ReportTest, says_where_lawn_is_ahead_even_and_behind)
         << summary();
 }
 
+TEST_F(ReportTest, has_no_ratio_with_a_zero)
+{
+    table_.columns = {{"1e3", {}}, {"1e4", {}}, {"1e5", {}}};
+    add("lawn", Family::lawn, {0, 10, 0});
+    add("list", Family::sorted, {20, 0, 0});
+    EXPECT_NE(summary().find("work                1                 1  "
+                             "1: list at 1e4\n"),
+              std::string::npos)
+        << summary();
+}
+
 TEST_F(ReportTest, says_where_there_is_nothing_to_compare)
 {
     add("lawn", Family::lawn, {10, 20});

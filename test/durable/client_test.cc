@@ -138,6 +138,21 @@ TEST_F(DurableClient, UpdatesWhatIsStillTheSame)
     EXPECT_EQ(client.update(update).status, LAWN_ERR_NO_ELEM);
 }
 
+TEST_F(DurableClient, UpdatesOnlyThePayloadOfACronTimer)
+{
+    lawn_durable_start_t start = {};
+    start.id = "a";
+    start.cron = "17 * * * *";
+    lawn_durable_update_t update = {};
+    update.id = "a";
+    update.generation = client.start(start).generation;
+    update.delay_us = 1;
+    EXPECT_EQ(client.update(update).status, LAWN_ERR_INVALID_PARAM);
+    update.delay_us = 0;
+    update.set_payload = true;
+    EXPECT_EQ(client.update(update).status, LAWN_OK);
+}
+
 TEST_F(DurableClient, ACronTimerBeginsWithTheNextTime)
 {
     lawn_durable_start_t start = {};

@@ -8,6 +8,7 @@
 #include "plan.h"
 
 #include <chrono>
+#include <list>
 #include <thread>
 
 namespace
@@ -267,6 +268,47 @@ TEST_F(LawnctlTest, HasAnExampleOfBothTiers)
     EXPECT_EQ(refused.wait(), 2);
     Program unreachable({"unix:/tmp/there-is-no-such-socket"}, example);
     EXPECT_EQ(unreachable.wait(), 1);
+    EXPECT_EQ(lines(unreachable.err()), 1u) << unreachable.err();
+    Program misled({"redis:/127.0.0.1"}, example);
+    EXPECT_EQ(misled.wait(), 1);
+    EXPECT_NE(misled.err().find("the URL"), std::string::npos) << misled.err();
+}
+
+TEST_F(LawnctlTest, HasAnExampleThatRunsBesideAnother)
+{
+    const char *example = getenv("LAWN_EXAMPLE_DURABLE");
+    ASSERT_NE(example, nullptr);
+    std::list<Program> runs;
+    for (int i = 0; i < 3; ++i) {
+        runs.emplace_back(Words{server_.url()}, example);
+    }
+    for (Program &run : runs) {
+        EXPECT_EQ(run.wait(), 0) << run.err();
+        EXPECT_EQ(lines(run.out()), 12u) << run.out();
+    }
+}
+
+// A run may be at its end before the store dies: then another one follows.
+TEST_F(LawnctlTest, HasAnExampleThatEndsWithTheStore)
+{
+    const char *example = getenv("LAWN_EXAMPLE_DURABLE");
+    ASSERT_NE(example, nullptr);
+    int status = 0;
+    while (status == 0) {
+        server_.start();
+        Program run({server_.url()}, example);
+        for (int i = 0; i < 100000; ++i) {
+            if (server_.command({"KEYS", "*example*due"}).size() > 0) {
+                break;
+            }
+        }
+        server_.kill();
+        status = run.wait();
+        if (status != 0) {
+            EXPECT_EQ(status, 1);
+            EXPECT_EQ(lines(run.err()), 1u) << run.err();
+        }
+    }
 }
 
 // Short: the chaos has a program of its own in ci.

@@ -319,6 +319,23 @@ TEST_F(Page, TopPrintsForPeopleAndForPrometheus)
               100);
 }
 
+// A terminal would obey them.
+TEST_F(Page, TopShowsControlCharactersOfANameAsText)
+{
+    params_.stats_name = "a\nb\033[2J\x7f\xc2\x9b\\\xc3\xa4";
+    create();
+    pass();
+    const std::string pid = std::to_string(getpid());
+    const std::string table =
+        top_while_passing("--once --histogram --pid " + pid);
+    EXPECT_EQ(status_, 0) << table;
+    const std::string shown = "a\\x0ab\\x1b[2J\\x7f\xc2\\x9b\\\\\xc3\xa4";
+    EXPECT_NE(table.find(pid + ' ' + shown.substr(0, 16) + ' '), table.npos)
+        << table;
+    EXPECT_NE(table.find("lateness of " + shown + ' '), table.npos) << table;
+    EXPECT_EQ(table.find('\033'), table.npos);
+}
+
 TEST_F(Page, TopRefusesWhatItDoesNotKnow)
 {
     for (const char *wrong :
@@ -329,6 +346,9 @@ TEST_F(Page, TopRefusesWhatItDoesNotKnow)
         EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
     }
     EXPECT_NE(top("--help").find("usage: lawn_top"), std::string::npos);
+    EXPECT_EQ(status_, 0);
+    EXPECT_EQ(top("--version"),
+              std::string("lawn_top ") + lawn_version() + '\n');
     EXPECT_EQ(status_, 0);
     params_.stats_name = nullptr;
     create();
