@@ -163,8 +163,8 @@ const char *lawn_durable_error(const lawn_durable_t *durable)
         for (auto i = durable->attached.begin();
              !trouble && i != durable->attached.end(); ++i) {
             durable->trouble = (*i)->trouble();
-            trouble = durable->trouble.empty() ? nullptr
-                                               : durable->trouble.c_str();
+            trouble =
+                durable->trouble.empty() ? nullptr : durable->trouble.c_str();
         }
         error = trouble;
     });

@@ -47,7 +47,7 @@ struct lawn_durable {
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
-    bool is_closing = false; // lawn_durable_close() is running
+    bool is_closing = false;     // lawn_durable_close() is running
     mutable std::string trouble; // what lawn_durable_error() points to
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;

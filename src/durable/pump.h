@@ -32,8 +32,8 @@ struct PumpConfig {
 };
 
 class PumpCore final : public Attachable<PumpCore>,
-                 private Schedule::Store,
-                 private Watched
+                       private Schedule::Store,
+                       private Watched
 {
 public:
     PumpCore(lawn_durable_t *durable, PumpConfig config);

@@ -207,12 +207,10 @@ int command_dead(const Settings &settings, Arguments &arguments)
         fail("'" + payload_text(id->data(), id->size()) + "' is no id");
     }
     await_end(client, replay.end);
-    print_line(settings.json ? Json()
-                                   .id(*id)
-                                   .number("generation", replay.generation)
-                                   .str()
-                             : "replayed " + *id + " " +
-                                   std::to_string(replay.generation));
+    print_line(
+        settings.json
+            ? Json().id(*id).number("generation", replay.generation).str()
+            : "replayed " + *id + " " + std::to_string(replay.generation));
     return 0;
 }
 
