@@ -98,6 +98,8 @@ ClusterStore::ClusterStore(const std::string &directory, uint64_t seed)
             directory, "redis-" + std::to_string(i + 1), free_port(),
             Words{"--appendonly", "yes", "--appendfsync", "always",
                   "--cluster-enabled", "yes",
+                  // a node that has lost its last slot takes others later
+                  "--cluster-allow-replica-migration", "no",
                   // No node is dead or paused for so long.
                   "--cluster-node-timeout", "15000"}));
         nodes_.back()->start();

@@ -25,6 +25,7 @@ constexpr int64_t ms = 1000;
 constexpr int64_t least_rest_us = 500 * ms;
 constexpr int64_t most_rest_us = 2500 * ms;
 constexpr int64_t longest_cut_us = 500 * ms;
+constexpr int64_t look_pause_us = 100 * ms;
 // The sentinel takes less to promote a replica when the primary is slow.
 constexpr int64_t longest_doubt_us = 20000 * ms;
 constexpr char master_name[] = "lawn";
@@ -87,6 +88,8 @@ private:
     void kill();
     bool is_promoted();
     bool is_replicating();
+    void forget_replica();
+    void look_at_replica();
     bool is_replica_known();
     int64_t between(int64_t least_us, int64_t most_us);
 
@@ -99,6 +102,13 @@ private:
     bool cuts_ = false;
     int64_t begun_us_ = 0;
     int64_t killed_us_ = 0;
+
+    // The replica is known to have what the primary had at `caught_up_us_`.
+    // Next it is awaited at `awaited_`, where the primary was at `awaited_us_`.
+    int64_t caught_up_us_ = 0;
+    int64_t awaited_ = -1;
+    int64_t awaited_us_ = 0;
+    int64_t looked_us_ = 0;
 };
 
 Failover::Failover(const std::string &directory, uint64_t seed)
@@ -180,6 +190,39 @@ bool Failover::is_replicating()
     return info.find("state=online") != std::string::npos;
 }
 
+// The number that follows `name` in a text; -1 if there is none.
+int64_t number_after(const std::string &text, const std::string &name)
+{
+    const size_t at = text.find(name);
+    return at == std::string::npos ? -1 : atoll(&text[at + name.size()]);
+}
+
+// Which is another one from now on.
+void Failover::forget_replica()
+{
+    caught_up_us_ = 0;
+    awaited_ = -1;
+}
+
+// A replica on a busy machine may be far behind, also one that is online.
+void Failover::look_at_replica()
+{
+    if (monotonic_now() < looked_us_ + look_pause_us) {
+        return;
+    }
+    looked_us_ = monotonic_now();
+    const int64_t now = history_now();
+    const std::string info = primary().text_of({"INFO", "replication"});
+    if (awaited_ >= 0 && number_after(info, ",offset=") >= awaited_) {
+        caught_up_us_ = awaited_us_;
+        awaited_ = -1;
+    }
+    if (awaited_ < 0) {
+        awaited_ = number_after(info, "master_repl_offset:");
+        awaited_us_ = now;
+    }
+}
+
 bool Failover::is_replica_known()
 {
     const auto replicas = sentinel_.ask({"SENTINEL", "REPLICAS", master_name});
@@ -203,13 +246,15 @@ std::string Failover::advance(bool begins_more)
             begun_us_ = history_now() - longest_doubt_us;
             killed_us_ = history_now();
             primary_ = 1 - primary_;
+            forget_replica();
             go_to(Phase::returning, patience_end());
             break;
         }
+        look_at_replica();
         if (!is_time || !begins_more) {
             break;
         }
-        begun_us_ = history_now();
+        begun_us_ = caught_up_us_;
         cuts_ = !cuts_;
         if (cuts_) {
             cut_off();
@@ -227,6 +272,7 @@ std::string Failover::advance(bool begins_more)
         if (is_promoted()) {
             replica().ask({"CONFIG", "SET", "masterauth", ""});
             primary_ = 1 - primary_;
+            forget_replica();
             replica().start(
                 {"--replicaof", "127.0.0.1", std::to_string(primary().port())});
             go_to(Phase::returning, patience_end());
@@ -235,7 +281,8 @@ std::string Failover::advance(bool begins_more)
         }
         break;
     case Phase::returning:
-        if (is_replicating() && is_replica_known()) {
+        look_at_replica();
+        if (is_replicating() && is_replica_known() && caught_up_us_ != 0) {
             if (killed_us_ != 0) {
                 note(word_failover, begun_us_, killed_us_);
             }
