@@ -219,12 +219,11 @@ private:
     void send(unsigned i, lawn_time_t now)
     {
         Model &m = models_[i];
-        const lawn_time_t at = seen(now);
         lawn_conn_on_send(conn(i), now);
         if (m.is_open && !m.waits) {
             m.since = std::min(m.since, now);
             m.unacked_since = now;
-            m.wait(now, at, passes_);
+            m.wait(now, passes_);
         }
         check_count();
     }
@@ -255,7 +254,7 @@ private:
         m.waits = false;
         if (!all_acked) {
             m.unacked_since = now;
-            m.wait(now, at, passes_);
+            m.wait(now, passes_);
         }
         check_count();
     }
@@ -370,7 +369,7 @@ private:
         }
         m.attempt = attempt;
         m.back_off(lawn_conn_rto(&conns[i]));
-        m.wait(now, seen(now), passes_);
+        m.wait(now, passes_);
         FUZZ_CHECK(lawn_timer_is_active(&conns[i].retransmit));
         FUZZ_CHECK(lawn_timer_deadline(&conns[i].retransmit) ==
                    m.retransmit_due);

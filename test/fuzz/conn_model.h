@@ -67,16 +67,12 @@ struct Model {
                    : add(unacked_since, params.peer_timeout);
     }
 
-    // Something sent at `now` is unacknowledged; the lawn's time is `at`.
-    void wait(lawn_time_t now, lawn_time_t at, uint64_t pass)
+    // Something sent at `now` is unacknowledged.
+    void wait(lawn_time_t now, uint64_t pass)
     {
-        const lawn_time_t end = peer_end();
-        const lawn_time_t left = params.peer_timeout == 0 ? LAWN_TIME_INFINITY
-                                 : end > now              ? end - now
-                                                          : 0;
         waits = true;
         started_in = pass;
-        retransmit_due = add(at, std::min(rto, left));
+        retransmit_due = std::min(add(now, rto), peer_end());
     }
 
     // A round trip of `rtt` that has ended by `end`; 1 is also one within a

@@ -239,7 +239,7 @@ TEST(LawnInfo, TellsWhatIsAsked)
     for (const char *option : {"-v", "--version"}) {
         const Result result = run_info({option});
         EXPECT_EQ(result.exit_code, 0);
-        EXPECT_EQ(result.output, LAWN_VERSION_STRING "\n");
+        EXPECT_EQ(result.output, "lawn_info " LAWN_VERSION_STRING "\n");
     }
     for (const char *option : {"-h", "--help"}) {
         const Result result = run_info({option});
