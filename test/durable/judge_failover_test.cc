@@ -148,6 +148,22 @@ TEST(JudgeOfFailovers, LetsAnUnheardStartBeCarriedOutOnEitherSide)
     EXPECT_GT(twice(220).count("doubled"), 0u);
 }
 
+// Whatever its durability: it was not acknowledged.
+TEST(JudgeOfFailovers, LetsAnUpdateHaveFiredThatNobodyHeardOf)
+{
+    const auto fired = [](int64_t time) {
+        return verdict_of(Story()
+                              .timer(10, 1, "a", 1, 500, word_sure)
+                              .failover(100, 200)
+                              .update(time, 2, "a", 1, word_sure)
+                              .unheard(time + 9, 2, "a")
+                              .deliver(time + 6, 1, "a", 2, time + 5, time + 5)
+                              .deliver(510, 1, "a", 1, 500, 505));
+    };
+    EXPECT_EQ(fired(150).count("doubled"), 0u);
+    EXPECT_GT(fired(210).count("doubled"), 0u);
+}
+
 TEST(JudgeOfFailovers, LetsAForgottenUpdateHaveFired)
 {
     const auto both = [](int64_t time, const char *word) {

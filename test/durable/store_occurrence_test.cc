@@ -73,7 +73,10 @@ TEST_F(DurableOccurrence, ALateAnswerIsNotForALaterStart)
         EXPECT_EQ(answer(old[0], retry_verdict(0, 1, "")), Answered::too_late);
         EXPECT_EQ(answer(old[1], done_verdict()), Answered::too_late);
         EXPECT_EQ(answer(old[2], reject_verdict("")), Answered::too_late);
-        const Got got = decoded<Got>(get_reply("a"));
+        const Reply reply = get_reply("a");
+        const Tree tree(reply);
+        Got got = {};
+        ASSERT_TRUE(decode(tree.get(), &got));
         EXPECT_EQ(got.body.generation, now.generation);
         EXPECT_EQ(got.body.due_us, now.due_us);
         EXPECT_EQ(got.body.payload, "new");

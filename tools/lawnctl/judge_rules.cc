@@ -237,18 +237,25 @@ void Court::judge_timer(const std::string &id, const Timer &timer)
 }
 
 // Whether one of the generations that were delivered is of an update that a
-// failover may have undone after it had fired.
+// failover may have undone after it had fired. Whatever its durability, it may
+// undo one that nobody had heard of.
 bool Court::has_forgotten_update(const Start &start) const
 {
-    const auto timer = timers_.find(start.id);
-    return std::any_of(
-        start.delivered.begin(), start.delivered.end(), [&](uint64_t number) {
-            const auto generation = timer->second.generations.find(number);
-            return number != start.generation &&
-                   generation != timer->second.generations.end() &&
-                   is_promised(generation->second) &&
-                   may_be_forgotten(generation->second);
-        });
+    const Timer &timer = timers_.find(start.id)->second;
+    const auto may_be_undone = [&](uint64_t number) {
+        const auto found = timer.generations.find(number);
+        if (number == start.generation || found == timer.generations.end()) {
+            return false;
+        }
+        const Generation &generation = found->second;
+        const int64_t fired_us = generation.deliveries.empty()
+                                     ? 0
+                                     : generation.deliveries.front().fired_us;
+        return is_promised(generation) ? may_be_forgotten(generation)
+                                       : is_undone(fired_us, fired_us);
+    };
+    return std::any_of(start.delivered.begin(), start.delivered.end(),
+                       may_be_undone);
 }
 
 void Court::judge_starts()
