@@ -89,7 +89,7 @@ private:
 
     void object(const char *violation, const std::string &id,
                 uint64_t generation, const std::string &why);
-    bool has_forgotten_update(const Start &start) const;
+    bool has_forgotten_update(uint64_t operation, const Start &start) const;
     void judge_starts();
     void judge_timer(const std::string &id, const Timer &timer);
     void judge_deliveries(const std::string &id, uint64_t number,

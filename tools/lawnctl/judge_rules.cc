@@ -239,8 +239,14 @@ void Court::judge_timer(const std::string &id, const Timer &timer)
 // Whether one of the generations that were delivered is of an update that a
 // failover may have undone after it had fired. Whatever its durability, it may
 // undo one that nobody had heard of.
-bool Court::has_forgotten_update(const Start &start) const
+bool Court::has_forgotten_update(uint64_t operation, const Start &start) const
 {
+    const auto was_updated_by = [&](int64_t time_us) {
+        return std::any_of(updates_.begin(), updates_.end(), [&](auto &each) {
+            return each.second.start == operation &&
+                   each.second.asked.time_us <= time_us;
+        });
+    };
     const Timer &timer = timers_.find(start.id)->second;
     const auto may_be_undone = [&](uint64_t number) {
         const auto found = timer.generations.find(number);
@@ -251,8 +257,9 @@ bool Court::has_forgotten_update(const Start &start) const
         const int64_t fired_us = generation.deliveries.empty()
                                      ? 0
                                      : generation.deliveries.front().fired_us;
-        return is_promised(generation) ? may_be_forgotten(generation)
-                                       : is_undone(fired_us, fired_us);
+        return is_promised(generation)
+                   ? may_be_forgotten(generation)
+                   : is_undone(fired_us, fired_us) && was_updated_by(fired_us);
     };
     return std::any_of(start.delivered.begin(), start.delivered.end(),
                        may_be_undone);
@@ -269,7 +276,7 @@ void Court::judge_starts()
             start.is_unheard &&
             is_undone(start.first_asked_us, start.asked.time_us);
         if (start.delivered.size() > 1 &&
-            (is_undone_start || has_forgotten_update(start))) {
+            (is_undone_start || has_forgotten_update(operation, start))) {
             ++verdict_.rolled_back;
         } else if (start.delivered.size() > 1) {
             object("doubled", start.id, *start.delivered.rbegin(),
