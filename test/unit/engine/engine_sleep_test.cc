@@ -245,9 +245,9 @@ TEST_F(Engine, ArmSetsTheTimerfdOnlyWhenItMust)
     EXPECT_FALSE(is_readable(0));
 }
 
-// A counter that goes on while the kernel's clock stands, as in suspend, or jumps
-// or is a little faster: what remains of the same deadline is less than the
-// timerfd says.
+// A counter that goes on while the kernel's clock stands, as in suspend, or
+// jumps or is a little faster: what remains of the same deadline is less than
+// the timerfd says.
 TEST_F(Engine, ArmFollowsAClockThatHasGoneForward)
 {
     start_timer(2 * sec);
