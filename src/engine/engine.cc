@@ -99,8 +99,8 @@ LAWN_COLD_PATH unsigned begin_late_pass(lawn_engine_t *engine,
                                         const lawn_source_t *last,
                                         lawn_time_t now)
 {
-    const bool is_stall = engine->notable_at != LAWN_TIME_INFINITY &&
-                          note_gap(engine, now);
+    const bool is_stall =
+        engine->notable_at != LAWN_TIME_INFINITY && note_gap(engine, now);
     return is_stall && last ? poll_sources(engine, last, 0) : 0;
 }
 

@@ -59,8 +59,8 @@ constexpr uint64_t longest_nsec = 3600 * nsec_per_sec;
 // enough, the engine wakes early, and then moves all of these timers and more.
 constexpr unsigned settle_touches = 256;
 
-// The timerfd may run out later than the engine's clock says by this much before
-// it is set again, which is a system call. A wake-up takes longer.
+// The timerfd may run out later than the engine's clock says by this much
+// before it is set again, which is a system call. A wake-up takes longer.
 constexpr uint64_t most_skew_nsec = 20000;
 
 // The interval of each engine's timerfd is this number of seconds (57 years),
@@ -277,9 +277,8 @@ bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
 lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
                         lawn_time_t until)
 {
-    const uint64_t nsec = until != LAWN_TIME_INFINITY
-                              ? nsec_of(engine, until - evening.now)
-                              : 0;
+    const uint64_t nsec =
+        until != LAWN_TIME_INFINITY ? nsec_of(engine, until - evening.now) : 0;
     // The engine's clock may have gone forward since the timerfd was set, by a
     // jump or because it is a little faster than the kernel's.
     const bool is_late = nsec != 0 && evening.left > nsec + most_skew_nsec;

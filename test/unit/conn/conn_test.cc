@@ -257,8 +257,8 @@ TEST_F(Conn, JitterSpreadsProbes)
     }
 }
 
-// A callback may have shown the lawn a later time than that of the pass, and the
-// send may have been before the pass.
+// A callback may have shown the lawn a later time than that of the pass, and
+// the send may have been before the pass.
 TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
 {
     params_.peer_timeout = 30 * msec;
