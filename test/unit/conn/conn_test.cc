@@ -261,6 +261,7 @@ TEST_F(Conn, JitterSpreadsProbes)
 // the send may have been before the pass.
 TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
 {
+    lawn_engine_progress(engine_);
     params_.peer_timeout = 30 * msec;
     open();
     lawn_conn_on_send(&conn_, start - 20 * msec);

@@ -259,6 +259,24 @@ TEST_F(Engine, ArmFollowsAClockThatHasGoneForward)
     EXPECT_TRUE(is_readable(long_msec));
 }
 
+// With nothing to wait for, the timerfd is set by another thread alone.
+TEST_F(Engine, AWakeUpWakesOnce)
+{
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, lawn_engine_box(engine_),
+                     [](lawn_shared_t *, lawn_time_t) {});
+    pass();
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_TRUE(lawn_shared_start(&timer, now_));
+    EXPECT_TRUE(is_readable(long_msec));
+    pass();
+    pass();
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_FALSE(is_readable(0));
+    lawn_shared_retire(&timer, nullptr);
+    pass();
+}
+
 TEST_F(Engine, WhatAnotherThreadHasSentIsNoTimeOut)
 {
     lawn_box_t *const box = lawn_engine_box(engine_);

@@ -221,6 +221,34 @@ TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenItsBudgetLeavesMessages)
     EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
 }
 
+// They are of a client that has ended. If its slots stayed in the list, the
+// next client's messages would be taken for those, and come twice.
+TEST_F(ShmMemory, WhatABudgetLeavesOfADeadClientIsTaken)
+{
+    engine_params_.budget = 1;
+    own();
+    lawn_shm_client_t *const dead = open_client();
+    pass();
+    for (unsigned i = 0; i < 3; ++i) {
+        lawn_shm_start(dead, alloc(dead), now_ + 1'000'000'000);
+    }
+    lawn_shm_close(dead);
+    clients_.pop_back();
+    for (unsigned i = 0; i < 3 && stats().clients != 0; ++i) {
+        pass();
+    }
+    ASSERT_EQ(stats().clients, 0U);
+    lawn_shm_client_t *const next = open_client();
+    for (unsigned i = 0; i < 3; ++i) {
+        lawn_shm_start(next, alloc(next), now_ + 1'000'000'000);
+    }
+    unsigned sum = 0;
+    while (const unsigned work = pass()) {
+        sum += work;
+    }
+    EXPECT_EQ(sum, 3U + 1U); // and the owner sees that there is a client
+}
+
 // One thread has released the timer, and another has marked it as posted, but
 // not pushed it yet when the first rang.
 TEST_F(ShmMemory, AReleaseWakesTheOwnerWhoeverPushesIt)

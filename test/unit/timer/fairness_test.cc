@@ -7,6 +7,7 @@
 
 #include "timer/lawn_impl.h"
 
+#include <lawn/observer.h>
 #include <lawn/queue.h>
 
 #include <gtest/gtest.h>
@@ -383,6 +384,27 @@ TEST_P(FairnessOfQueue, HalfOfWhichIsPaused)
         ++advances;
     }
     EXPECT_LE(advances, 8 * (2 * count_of_each / budget + 1) + 8);
+}
+
+// It is destroyed in the middle of its turn: an observer is told of its timers
+// alone.
+TEST_P(FairnessOfQueue, OfWhichNoMarkIsSeen)
+{
+    struct Log : lawn_observer_t {
+        unsigned stops;
+    } log = {};
+    log.event = [](lawn_observer_t *self, lawn_event_t event,
+                   const lawn_timer_t *, lawn_time_t, lawn_time_t) {
+        static_cast<Log *>(self)->stops += event == LAWN_EVENT_STOP;
+    };
+    for (unsigned i = 0; i < 3 * GetParam(); ++i) {
+        start_in_queue();
+    }
+    lawn_advance(lawn_, now_, GetParam());
+    ASSERT_EQ(lawn_observe(lawn_, &log), LAWN_OK);
+    lawn_queue_destroy(queue_);
+    EXPECT_EQ(log.stops, 2 * GetParam());
+    EXPECT_EQ(lawn_unobserve(lawn_, &log), LAWN_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithBudget, FairnessOfQueue,

@@ -189,6 +189,19 @@ TEST_F(TimerPass, WorkIsWhatWasTouched)
     EXPECT_EQ(lawn::advance_as_of(lawn_, late, 0).touched, 0U);
 }
 
+// A queue's alarm and mark do not count when timers of the queue do.
+TEST_F(TimerPass, OfAQueueItsTimersAreTouched)
+{
+    lawn_queue_t *queue = nullptr;
+    ASSERT_EQ(lawn_queue_create(lawn_, 1000, &queue), LAWN_OK);
+    for (Probe *const p : make(3)) {
+        lawn_queue_start(queue, &p->timer, 0);
+    }
+    const lawn::Work work = lawn::advance_as_of(lawn_, 1000, 0);
+    EXPECT_EQ(work.fired, 3U);
+    EXPECT_EQ(work.touched, 3U);
+}
+
 // The budget ends with the last timer that is due: nothing is left to do, in
 // however many slots the timers were.
 TEST_F(TimerPass, TheLastOfTheBudgetMayBeTheLastOfAll)
