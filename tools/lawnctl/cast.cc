@@ -342,7 +342,8 @@ std::string Cast::find_ended()
 {
     for (const auto &member : members_) {
         Process &process = member->process;
-        if (process.is_running() || !process.status()) {
+        if (member->is_told_to_end || process.is_running() ||
+            !process.status()) {
             continue;
         }
         if (member->role == Role::pump && *process.status() == 1 &&
@@ -360,6 +361,7 @@ std::string Cast::end(Role role, int64_t patience_us)
 {
     for (const auto &member : members_) {
         if (member->role == role) {
+            member->is_told_to_end = true;
             member->process.signal(SIGTERM);
         }
     }

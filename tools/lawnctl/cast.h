@@ -78,6 +78,7 @@ private:
         std::string url;              // where it finds the store
         std::string clock; // the file that says how wrong its clocks are
         Process process;
+        bool is_told_to_end = false;
     };
 
     void add(Role role, const std::string &name, unsigned count);

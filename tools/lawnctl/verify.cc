@@ -264,6 +264,11 @@ std::string Verify::drain()
     Client client(settings);
     const int64_t until_us = monotonic_now() + drain_us;
     while (monotonic_now() < until_us) {
+        // Starts a pump again that has not reached the store in time.
+        const std::string wrong = cast_.find_ended();
+        if (!wrong.empty()) {
+            return wrong;
+        }
         answer.stats.reset();
         require_success(lawn_durable_stats(client.get(), on_stats, &answer),
                         nullptr);
