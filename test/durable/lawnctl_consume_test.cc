@@ -78,15 +78,21 @@ TEST_F(LawnctlTest, LeavesWhatItDoesNotAcknowledge)
     EXPECT_EQ(out_of({"get", "a"}), "success\n");
 }
 
-TEST_F(LawnctlTest, EndsCleanlyAtASignalAndAtATimeout)
+// For a minute at most.
+void wait_for_a_line(Program &run)
 {
-    Program run(with_store({"consume", "--group", "g"}));
-    out_of({"start", "a", "--in", "1ms"});
     const auto limit =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (lines(run.out()) == 0 && std::chrono::steady_clock::now() < limit) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+}
+
+TEST_F(LawnctlTest, EndsCleanlyAtASignalAndAtATimeout)
+{
+    Program run(with_store({"consume", "--group", "g"}));
+    out_of({"start", "a", "--in", "1ms"});
+    wait_for_a_line(run);
     EXPECT_EQ(lines(run.out()), 1u) << "each line is flushed";
     run.signal(SIGTERM);
     EXPECT_EQ(run.wait(), 0);
@@ -99,11 +105,7 @@ TEST_F(LawnctlTest, SaysThatTheStoreIsGone)
 {
     Program run(with_store({"consume", "--group", "g"}));
     out_of({"start", "a", "--in", "1ms"});
-    const auto limit =
-        std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (lines(run.out()) == 0 && std::chrono::steady_clock::now() < limit) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    wait_for_a_line(run);
     server_.kill();
     run.signal(SIGTERM);
     EXPECT_EQ(run.wait(), 1);
