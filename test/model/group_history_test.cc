@@ -168,7 +168,9 @@ public:
         }
         std::thread mover([this] { move(); });
         std::thread preempter([this] { preempt(); });
-        while (ops_ < ops && !testing::Test::HasFailure()) {
+        // No thread is sure of a processor before the others are done.
+        while ((ops_ < ops || moves_ == 0 || preemptions_ == 0) &&
+               !testing::Test::HasFailure()) {
             round();
         }
         is_over_ = true;
