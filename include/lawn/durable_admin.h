@@ -55,11 +55,11 @@ LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);
 
-/* Sums over all shards. A later version may add fields at the end. */
+/* Sums over the shards that were asked. A later version may add fields at the end. */
 typedef struct {
     lawn_status_t status;
     const char *error; /* one line; NULL if the status is OK */
-    unsigned shards;
+    unsigned shards;   /* of the namespace */
     uint64_t pending;
     uint64_t due;           /* of these: due and not yet fired */
     uint64_t in_flight;     /* fired and not answered, of both streams */
@@ -89,6 +89,14 @@ typedef void (*lawn_durable_stats_fn_t)(void *arg,
 LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                           lawn_durable_stats_fn_t done,
                                           void *arg);
+
+/* The same of one shard alone, by its number from 0: a shard that cannot be
+ * read hides only itself. `done` gets INVALID_PARAM if there are not so many
+ * shards. */
+LAWN_API lawn_status_t lawn_durable_shard_stats(lawn_durable_t *durable,
+                                                unsigned shard,
+                                                lawn_durable_stats_fn_t done,
+                                                void *arg);
 
 /* Begins (or, with false, ends) the draining of the namespace. While it is
  * drained, starts and replays of all clients are answered with BUSY, those of

@@ -4,6 +4,8 @@
 
 #include "durable/admin.h"
 
+#include <optional>
+
 namespace lawn::durable
 {
 
@@ -167,12 +169,13 @@ constexpr Sum sums[] = {
     {"superseded", &lawn_durable_stats_t::superseded},
 };
 
-// Asks all shards at once.
+// Asks one shard, or all at once.
 class Statistics : public AdminRequest
 {
 public:
-    Statistics(lawn_durable_t *durable, lawn_durable_stats_fn_t done, void *arg)
-        : AdminRequest(durable), done_(done), arg_(arg)
+    Statistics(lawn_durable_t *durable, std::optional<unsigned> only,
+               lawn_durable_stats_fn_t done, void *arg)
+        : AdminRequest(durable), only_(only), done_(done), arg_(arg)
     {
     }
 
@@ -180,12 +183,17 @@ private:
     void begin() override
     {
         stats_.shards = link_.shards();
-        left_ = link_.shards();
-        unsigned asked = 0;
-        while (asked < link_.shards() && attempt([&] { ask(asked); })) {
-            ++asked;
+        unsigned next = only_.value_or(0);
+        if (next >= link_.shards()) {
+            fail(LAWN_ERR_INVALID_PARAM, "there are not so many shards");
+            return;
         }
-        for (unsigned i = asked; i < link_.shards(); ++i) {
+        const unsigned end = only_ ? next + 1 : link_.shards();
+        left_ = end - next;
+        while (next < end && attempt([&] { ask(next); })) {
+            ++next;
+        }
+        for (; next < end; ++next) {
             fail(LAWN_ERR_NO_MEMORY, no_memory);
         }
     }
@@ -236,6 +244,7 @@ private:
         }
     }
 
+    const std::optional<unsigned> only_;
     const lawn_durable_stats_fn_t done_;
     void *const arg_;
     lawn_durable_stats_t stats_ = {};
@@ -263,7 +272,15 @@ lawn_status_t lawn_durable_list(lawn_durable_t *durable,
 lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                  lawn_durable_stats_fn_t done, void *arg)
 {
-    return done ? make<Statistics>(durable, done, arg) : LAWN_ERR_INVALID_PARAM;
+    return done ? make<Statistics>(durable, std::nullopt, done, arg)
+                : LAWN_ERR_INVALID_PARAM;
+}
+
+lawn_status_t lawn_durable_shard_stats(lawn_durable_t *durable, unsigned shard,
+                                       lawn_durable_stats_fn_t done, void *arg)
+{
+    return done ? make<Statistics>(durable, shard, done, arg)
+                : LAWN_ERR_INVALID_PARAM;
 }
 
 lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,

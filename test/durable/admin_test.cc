@@ -105,6 +105,16 @@ protected:
         return statistics.stats;
     }
 
+    Statistics shard_stats(unsigned shard)
+    {
+        Statistics statistics;
+        EXPECT_EQ(lawn_durable_shard_stats(*client, shard, Statistics::keep,
+                                           &statistics),
+                  LAWN_OK);
+        run_until([&] { return statistics.is_answered; });
+        return statistics;
+    }
+
     // Timers that die at their first attempt.
     void make_dead(int count)
     {
@@ -265,6 +275,25 @@ TEST_F(DurableAdmin, SaysWhatIsWrong)
     EXPECT_EQ(statistics.stats.status, LAWN_ERR_CORRUPT);
     EXPECT_NE(statistics.error.find("{test:2}:dead"), std::string::npos)
         << statistics.error;
+    EXPECT_EQ(shard_stats(2).stats.status, LAWN_ERR_CORRUPT);
+    EXPECT_EQ(shard_stats(1).stats.status, LAWN_OK);
+}
+
+TEST_F(DurableAdmin, TheStatisticsAreTheSumOfThoseOfTheShards)
+{
+    start_many(20, hour_us, "12345678");
+    uint64_t pending = 0;
+    for (unsigned i = 0; i < 4; ++i) {
+        const Statistics one = shard_stats(i);
+        EXPECT_EQ(one.stats.status, LAWN_OK) << one.error;
+        EXPECT_EQ(one.stats.shards, 4U);
+        EXPECT_LT(one.stats.pending, 20U);
+        pending += one.stats.pending;
+    }
+    EXPECT_EQ(pending, 20U);
+    EXPECT_EQ(stats().pending, 20U);
+    EXPECT_EQ(shard_stats(4).stats.status, LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(shard_stats(0U - 1).stats.status, LAWN_ERR_INVALID_PARAM);
 }
 
 TEST_F(DurableAdmin, RefusesBadArguments)
@@ -283,6 +312,8 @@ TEST_F(DurableAdmin, RefusesBadArguments)
     EXPECT_EQ(lawn_durable_replay(*client, "a b", nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_durable_stats(*client, nullptr, nullptr),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_EQ(lawn_durable_shard_stats(*client, 0, nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_durable_drain(nullptr, true, nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);

@@ -332,14 +332,15 @@ TEST_F(HttpService, WaitsWhenThereAreNoDescriptors)
 
 TEST(Metrics, AreTextOfPrometheus)
 {
-    lawn_durable_stats_t stats = {};
-    stats.shards = 8;
-    stats.pending = 12345678901234;
-    stats.died = 3;
     lawnd::Metrics metrics;
+    metrics.shards.resize(2);
+    metrics.shards[0].is_up = true;
+    metrics.shards[0].stats.pending = 12345678901000;
+    metrics.shards[0].stats.died = 3;
+    metrics.shards[1].is_up = true;
+    metrics.shards[1].stats.pending = 234;
     metrics.name_space = "main";
     metrics.is_store_up = true;
-    metrics.store = &stats;
     metrics.http.retried = 5;
     for (const uint64_t usec : {0U, 63U, 64U, 100U, 5000U, 2000000U}) {
         lawn_histogram_add(&metrics.pump.lateness_us, usec);
@@ -348,7 +349,13 @@ TEST(Metrics, AreTextOfPrometheus)
     for (const char *const line :
          {"lawnd_store_up{namespace=\"main\"} 1\n",
           "# TYPE lawn_durable_pending gauge\n",
+          "lawn_durable_shards{namespace=\"main\"} 2\n",
           "lawn_durable_pending{namespace=\"main\"} 12345678901234\n",
+          "# TYPE lawn_durable_shard_pending gauge\n",
+          "lawn_durable_shard_pending{namespace=\"main\",shard=\"0\"} "
+          "12345678901000\n",
+          "lawn_durable_shard_pending{namespace=\"main\",shard=\"1\"} 234\n",
+          "lawn_durable_shard_up{namespace=\"main\",shard=\"1\"} 1\n",
           "lawn_durable_dead_total{namespace=\"main\"} 3\n",
           "lawnd_deliveries_total{namespace=\"main\",via=\"http\","
           "result=\"retry\"} 5\n",
@@ -367,7 +374,18 @@ TEST(Metrics, AreTextOfPrometheus)
     const double seconds = std::stod(text.substr(text.find(sum) + sum.size()));
     EXPECT_GE(seconds, 2.005227);
     EXPECT_LE(seconds, 2.005227 * 1.125);
-    metrics.store = nullptr;
+    // Of a shard that has not answered, nothing; and so no totals.
+    metrics.shards[1].is_up = false;
+    const std::string some = lawnd::format_metrics(metrics);
+    EXPECT_NE(some.find("shard_up{namespace=\"main\",shard=\"1\"} 0\n"),
+              std::string::npos);
+    EXPECT_NE(some.find("shard_pending{namespace=\"main\",shard=\"0\"} "),
+              std::string::npos);
+    EXPECT_EQ(some.find("shard_pending{namespace=\"main\",shard=\"1\"} "),
+              std::string::npos);
+    EXPECT_EQ(some.find("lawn_durable_pending"), std::string::npos);
+    EXPECT_EQ(some.find("lawn_durable_shards"), std::string::npos);
+    metrics.shards.clear();
     EXPECT_EQ(lawnd::format_metrics(metrics).find("lawn_durable_"),
               std::string::npos);
 }

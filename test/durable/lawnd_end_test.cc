@@ -127,6 +127,9 @@ TEST_F(Lawnd, SaysWhenAShardCannotBeFired)
         return log().find("{test:1}:due") != std::string::npos;
     })) << log();
     EXPECT_EQ(metric("lawnd_store_up"), 1);
+    EXPECT_EQ(metric("lawn_durable_shard_up", ",shard=\"1\""), 0);
+    EXPECT_EQ(metric("lawn_durable_shard_pending", ",shard=\"0\""), 0);
+    EXPECT_EQ(metric("lawn_durable_pending"), -1);
     server_.command({"DEL", "{test:1}:due"});
     EXPECT_TRUE(becomes([&] { return look().first == 200; })) << log();
     EXPECT_NE(log().find("the trouble is over"), std::string::npos) << log();

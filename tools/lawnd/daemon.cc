@@ -34,7 +34,6 @@ constexpr unsigned max_in_flight = 2048;
 static_assert(max_in_flight > DeliveryLimits().posts + DeliveryLimits().queued);
 // Longer than a post may wait for its turn, and then take.
 constexpr uint64_t lease_us = 60000000;
-constexpr uint64_t scrape_timeout_us = 2000000;
 constexpr uint64_t drain_timeout_us = 40000000;
 constexpr int64_t full_delay_us = 1000000;
 constexpr std::string_view stream_prefix = "stream:";
@@ -99,8 +98,9 @@ Daemon::Daemon(const Options &options) : options_(options)
                                  strerror(errno));
     }
     block_signals();
-    scrape_timer_ =
-        std::make_unique<Timer>(loop_, [this] { answer_scrapes(nullptr); });
+    scraper_ = std::make_unique<Scraper>(
+        loop_,
+        [this](const std::vector<Shard> &shards) { return metrics(shards); });
     drain_timer_ = std::make_unique<Timer>(loop_, [this] {
         log_line("ends, though deliveries are under way: others will have them "
                  "when their lease is over");
@@ -439,38 +439,21 @@ void Daemon::serve_health(const HttpReply &reply)
     reply(health);
 }
 
-// Asks the store once for all who ask meanwhile.
+// While a server alone cannot be reached, it need not be asked.
 void Daemon::serve_metrics(HttpReply reply)
 {
-    scrapes_.push_back(std::move(reply));
-    if (!is_ready_ || durable_->link->error()) {
-        answer_scrapes(nullptr);
-        return;
-    }
-    if (!scrape_timer_->is_active()) {
-        scrape_timer_->start_after(scrape_timeout_us);
-    }
-    if (!asks_for_stats_) {
-        asks_for_stats_ =
-            lawn_durable_stats(
-                durable_,
-                [](void *arg, const lawn_durable_stats_t *stats) {
-                    auto *const self = static_cast<Daemon *>(arg);
-                    self->asks_for_stats_ = false;
-                    self->answer_scrapes(stats->status == LAWN_OK ? stats
-                                                                  : nullptr);
-                },
-                this) == LAWN_OK;
-    }
+    const bool is_down =
+        durable_->link->error() && !durable_->link->is_cluster();
+    scraper_->serve(is_ready_ && !is_down ? durable_ : nullptr,
+                    std::move(reply));
 }
 
-void Daemon::answer_scrapes(const lawn_durable_stats_t *stats)
+std::string Daemon::metrics(const std::vector<Shard> &shards) const
 {
-    scrape_timer_->stop();
     Metrics metrics;
     metrics.name_space = options_.name_space;
     metrics.is_store_up = is_ready_ && !durable_->link->error();
-    metrics.store = stats;
+    metrics.shards = shards;
     metrics.pump = pumped_;
     if (pump_) {
         lawn_durable_pump_query(pump_, &metrics.pump);
@@ -479,12 +462,7 @@ void Daemon::answer_scrapes(const lawn_durable_stats_t *stats)
     metrics.stream = stream_;
     metrics.posting = delivery_ ? delivery_->posting() : 0;
     metrics.waiting = delivery_ ? delivery_->waiting() : 0;
-    HttpAnswer answer;
-    answer.type = "text/plain; version=0.0.4; charset=utf-8";
-    answer.body = format_metrics(metrics);
-    for (const HttpReply &reply : std::exchange(scrapes_, {})) {
-        reply(answer);
-    }
+    return format_metrics(metrics);
 }
 
 } // namespace lawnd

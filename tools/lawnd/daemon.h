@@ -13,6 +13,7 @@
 #include "log.h"
 #include "metrics.h"
 #include "options.h"
+#include "scraper.h"
 
 #include "durable/loop.h"
 
@@ -70,7 +71,7 @@ private:
     void serve(std::string_view path, HttpReply reply);
     void serve_health(const HttpReply &reply);
     void serve_metrics(HttpReply reply);
-    void answer_scrapes(const lawn_durable_stats_t *stats);
+    std::string metrics(const std::vector<Shard> &shards) const;
 
     const Options options_;
     lawn::durable::Loop loop_;
@@ -79,7 +80,7 @@ private:
     int signal_fd_ = -1;
     std::unique_ptr<HttpServer> server_;
     std::unique_ptr<Delivery> delivery_;
-    std::unique_ptr<lawn::durable::Timer> scrape_timer_;
+    std::unique_ptr<Scraper> scraper_;
     std::unique_ptr<lawn::durable::Timer> drain_timer_;
     lawn_durable_t *durable_ = nullptr;
     lawn_durable_pump_t *pump_ = nullptr;
@@ -92,8 +93,6 @@ private:
     std::string trouble_;     // that was reported last
     bool is_partial_ = false; // it keeps the daemon from some shards only
     SparseLog rejections_;
-    std::vector<HttpReply> scrapes_;
-    bool asks_for_stats_ = false;
     lawn_durable_pump_stats_t pumped_ = {}; // by the pump that is closed
     Deliveries http_;
     Deliveries stream_;

@@ -4,6 +4,7 @@
 
 #include "metrics.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -21,10 +22,10 @@ public:
     {
     }
 
-    void describe(const char *name, const char *type, const char *help)
+    void describe(const std::string &name, const char *type, const char *help)
     {
-        text_ += std::string("# HELP ") + name + " " + help + "\n# TYPE " +
-                 name + " " + type + "\n";
+        text_ += "# HELP " + name + " " + help + "\n# TYPE " + name + " " +
+                 type + "\n";
     }
 
     void sample(const std::string &name, const std::string &labels,
@@ -115,37 +116,100 @@ void Writer::deliveries(const char *name, const char *via,
     }
 }
 
-void put_store(Writer &out, const lawn_durable_stats_t &store)
+// What the statistics of a shard say, and what their sum over all shards does.
+struct Row {
+    const char *name; // behind lawn_durable_ or lawn_durable_shard_
+    const char *type;
+    const char *help;
+    uint64_t lawn_durable_stats_t::*field;
+};
+
+constexpr Row of_shards[] = {
+    {"pending", "gauge", "Timers that are pending.",
+     &lawn_durable_stats_t::pending},
+    {"due", "gauge", "Timers that are due and have not fired.",
+     &lawn_durable_stats_t::due},
+    {"in_flight", "gauge", "Timers that have fired and are not answered.",
+     &lawn_durable_stats_t::in_flight},
+    {"dead_letters", "gauge", "Dead letters.", &lawn_durable_stats_t::dead},
+};
+
+constexpr Row only_totals[] = {
+    {"payload_bytes", "gauge", "Bytes of payload kept.",
+     &lawn_durable_stats_t::payload_bytes},
+    {"started_total", "counter", "Starts.", &lawn_durable_stats_t::started},
+    {"stopped_total", "counter", "Timers stopped.",
+     &lawn_durable_stats_t::stopped},
+    {"fired_total", "counter", "Timers fired.", &lawn_durable_stats_t::fired},
+    {"succeeded_total", "counter", "Timers answered with done.",
+     &lawn_durable_stats_t::succeeded},
+    {"failed_total", "counter", "Timers answered with fail.",
+     &lawn_durable_stats_t::failed},
+    {"retries_total", "counter", "Timers answered with retry.",
+     &lawn_durable_stats_t::retried},
+    {"dead_total", "counter", "Timers that have used up their attempts.",
+     &lawn_durable_stats_t::died},
+    {"missed_total", "counter", "Occurrences skipped by a misfire policy.",
+     &lawn_durable_stats_t::missed},
+    {"corrupt_total", "counter",
+     "Timers dropped because others had written over them.",
+     &lawn_durable_stats_t::corrupt},
+    {"superseded_total", "counter",
+     "Retries not made, as the next occurrence came first.",
+     &lawn_durable_stats_t::superseded},
+};
+
+void put_total(Writer &out, const Row &row, const std::vector<Shard> &shards)
 {
-    out.gauge("lawn_durable_shards", "Shards of the namespace.", store.shards);
-    out.gauge("lawn_durable_pending", "Timers that are pending.",
-              store.pending);
-    out.gauge("lawn_durable_due", "Timers that are due and have not fired.",
-              store.due);
-    out.gauge("lawn_durable_in_flight",
-              "Timers that have fired and are not answered.", store.in_flight);
-    out.gauge("lawn_durable_dead_letters", "Dead letters.", store.dead);
-    out.gauge("lawn_durable_payload_bytes", "Bytes of payload kept.",
-              store.payload_bytes);
-    out.counter("lawn_durable_started_total", "Starts.", store.started);
-    out.counter("lawn_durable_stopped_total", "Timers stopped.", store.stopped);
-    out.counter("lawn_durable_fired_total", "Timers fired.", store.fired);
-    out.counter("lawn_durable_succeeded_total", "Timers answered with done.",
-                store.succeeded);
-    out.counter("lawn_durable_failed_total", "Timers answered with fail.",
-                store.failed);
-    out.counter("lawn_durable_retries_total", "Timers answered with retry.",
-                store.retried);
-    out.counter("lawn_durable_dead_total",
-                "Timers that have used up their attempts.", store.died);
-    out.counter("lawn_durable_missed_total",
-                "Occurrences skipped by a misfire policy.", store.missed);
-    out.counter("lawn_durable_corrupt_total",
-                "Timers dropped because others had written over them.",
-                store.corrupt);
-    out.counter("lawn_durable_superseded_total",
-                "Retries not made, as the next occurrence came first.",
-                store.superseded);
+    const std::string name = std::string("lawn_durable_") + row.name;
+    uint64_t total = 0;
+    for (const Shard &shard : shards) {
+        total += shard.stats.*row.field;
+    }
+    out.describe(name, row.type, row.help);
+    out.sample(name, "", std::to_string(total));
+}
+
+// Of those that have answered.
+void put_shards(Writer &out, const std::vector<Shard> &shards)
+{
+    const auto label = [](size_t shard) {
+        return ",shard=\"" + std::to_string(shard) + "\"";
+    };
+    const char *const up = "lawn_durable_shard_up";
+    out.describe(up, "gauge", "1 if the shard can be read.");
+    for (size_t i = 0; i < shards.size(); ++i) {
+        out.sample(up, label(i), shards[i].is_up ? "1" : "0");
+    }
+    for (const Row &row : of_shards) {
+        const std::string name = std::string("lawn_durable_shard_") + row.name;
+        out.describe(name, row.type, row.help);
+        for (size_t i = 0; i < shards.size(); ++i) {
+            if (shards[i].is_up) {
+                out.sample(name, label(i),
+                           std::to_string(shards[i].stats.*row.field));
+            }
+        }
+    }
+}
+
+// Totals without some shards would look as if counters had gone back.
+void put_store(Writer &out, const std::vector<Shard> &shards)
+{
+    const bool is_whole =
+        std::all_of(shards.begin(), shards.end(),
+                    [](const Shard &i) { return i.is_up; });
+    if (is_whole) {
+        out.gauge("lawn_durable_shards", "Shards of the namespace.",
+                  shards.size());
+        for (const Row &row : of_shards) {
+            put_total(out, row, shards);
+        }
+        for (const Row &row : only_totals) {
+            put_total(out, row, shards);
+        }
+    }
+    put_shards(out, shards);
 }
 
 } // namespace
@@ -155,8 +219,8 @@ std::string format_metrics(const Metrics &metrics)
     Writer out(metrics.name_space);
     out.gauge("lawnd_store_up", "1 if the store can be reached.",
               metrics.is_store_up ? 1 : 0);
-    if (metrics.store) {
-        put_store(out, *metrics.store);
+    if (!metrics.shards.empty()) {
+        put_store(out, metrics.shards);
     }
     const lawn_durable_pump_stats_t &pump = metrics.pump;
     out.counter("lawnd_fired_total", "Timers that this daemon has fired.",

@@ -2,7 +2,9 @@
 //
 // The daemon's metrics, in the text format of Prometheus. Those that begin with
 // lawn_durable_ are of the namespace, and the same from every daemon of it.
-// Those that begin with lawnd_ are of this daemon.
+// Those that begin with lawn_durable_shard_ are of each shard that has answered;
+// the others are there if all have. Those that begin with lawnd_ are of this
+// daemon.
 #ifndef LAWN_TOOLS_LAWND_METRICS_H
 #define LAWN_TOOLS_LAWND_METRICS_H
 
@@ -10,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lawnd
 {
@@ -21,10 +24,15 @@ struct Deliveries {
     uint64_t failed = 0;
 };
 
+struct Shard {
+    bool is_up = false; // it has answered
+    lawn_durable_stats_t stats = {};
+};
+
 struct Metrics {
     std::string name_space;
     bool is_store_up = false;
-    const lawn_durable_stats_t *store = nullptr; // nullptr: it did not answer
+    std::vector<Shard> shards; // none if the store was not asked
     lawn_durable_pump_stats_t pump = {};
     Deliveries http;
     Deliveries stream;
