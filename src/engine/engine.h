@@ -94,7 +94,7 @@ struct lawn_engine {
     // atomically.
     int epoll_fd;
     int timer_fd;
-    unsigned forks;     // fork_count when the descriptors were opened
+    unsigned forks;     // lawn::forks when the descriptors were opened
     unsigned signature; // identifies timer_fd
     lawn_time_t armed;  // the time timer_fd is set to; INFINITY: none
 };

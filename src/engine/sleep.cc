@@ -29,11 +29,11 @@
 
 #include "engine/engine.h"
 
+#include "base/forks.h"
 #include "base/probe.h"
 #include "clock/convert.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -105,29 +105,6 @@ lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
     return LAWN_OK;
 }
 
-unsigned fork_count; // forks from the first process that slept to this one
-
-void count_fork()
-{
-    ++fork_count;
-}
-
-// If several threads come here at once, each fork counts more than once. That
-// does no harm.
-bool count_forks()
-{
-    static bool are_counted;
-    if (!__atomic_load_n(&are_counted, __ATOMIC_RELAXED)) {
-        const int error = pthread_atfork(nullptr, nullptr, count_fork);
-        if (error != 0) {
-            errno = error;
-            return false;
-        }
-        __atomic_store_n(&are_counted, true, __ATOMIC_RELAXED);
-    }
-    return true;
-}
-
 // Sets the timerfd to `nsec` from now. 0 means never.
 bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
 {
@@ -140,22 +117,25 @@ bool set_timer_fd(int timer_fd, unsigned signature, uint64_t nsec)
     return timerfd_settime(timer_fd, 0, &spec, nullptr) == 0;
 }
 
-// Also gives the nanoseconds until the timerfd runs out; 0 if it is not set.
-bool is_signed(int timer_fd, unsigned signature, uint64_t *left_p)
+// Also gives, if wanted, the nanoseconds until the timerfd runs out; 0 if it is
+// not set.
+bool is_signed(int timer_fd, unsigned signature, uint64_t *left_p = nullptr)
 {
     itimerspec spec;
     if (timer_fd < 0 || timerfd_gettime(timer_fd, &spec) != 0) {
         return false;
     }
-    *left_p = static_cast<uint64_t>(spec.it_value.tv_sec) * nsec_per_sec +
-              static_cast<uint64_t>(spec.it_value.tv_nsec);
+    if (left_p) {
+        *left_p = static_cast<uint64_t>(spec.it_value.tv_sec) * nsec_per_sec +
+                  static_cast<uint64_t>(spec.it_value.tv_nsec);
+    }
     return static_cast<uint64_t>(spec.it_interval.tv_sec - interval_sec) *
                    nsec_per_sec +
                static_cast<uint64_t>(spec.it_interval.tv_nsec) ==
            signature;
 }
 
-bool owns_timer_fd(const lawn_engine_t *engine, uint64_t *left_p)
+bool owns_timer_fd(const lawn_engine_t *engine, uint64_t *left_p = nullptr)
 {
     return is_signed(engine->timer_fd, engine->signature, left_p);
 }
@@ -170,19 +150,21 @@ bool owns_epoll_fd(const lawn_engine_t *engine)
 }
 
 // True if both descriptors are open and belong to this engine alone.
-bool is_open(const lawn_engine_t *engine, uint64_t *left_p)
+bool is_open(const lawn_engine_t *engine, uint64_t *left_p = nullptr)
 {
-    return engine->forks == fork_count && owns_timer_fd(engine, left_p) &&
+    return engine->forks == forks && owns_timer_fd(engine, left_p) &&
            owns_epoll_fd(engine);
 }
 
-lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p)
+lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p = nullptr)
 {
     if (LAWN_LIKELY(is_open(engine, left_p))) {
         return LAWN_OK;
     }
     close_sleep(engine);
-    *left_p = 0;
+    if (left_p) {
+        *left_p = 0;
+    }
     if (!count_forks()) {
         return LAWN_ERR_IO;
     }
@@ -197,7 +179,7 @@ lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p)
         add_inherited_fds(engine, epoll_fd) == LAWN_OK) {
         engine->epoll_fd = epoll_fd;
         __atomic_store_n(&engine->timer_fd, timer_fd, __ATOMIC_RELAXED);
-        __atomic_store_n(&engine->forks, fork_count, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->forks, forks, __ATOMIC_RELAXED);
         __atomic_store_n(&engine->signature, signature, __ATOMIC_RELAXED);
         return LAWN_OK;
     }
@@ -317,8 +299,7 @@ lawn_status_t block(const lawn_engine_t *engine)
 
 lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
 {
-    uint64_t left;
-    if (open_sleep(engine, &left) != LAWN_OK) {
+    if (open_sleep(engine) != LAWN_OK) {
         return LAWN_ERR_IO;
     }
     return add_source_fd(engine->epoll_fd, fd);
@@ -326,8 +307,7 @@ lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
 
 void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 {
-    uint64_t left;
-    if (!is_open(engine, &left)) {
+    if (!is_open(engine)) {
         return;
     }
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
@@ -341,8 +321,7 @@ void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
 
 void lawn::close_sleep(lawn_engine_t *engine)
 {
-    uint64_t left;
-    if (owns_timer_fd(engine, &left)) {
+    if (owns_timer_fd(engine)) {
         if (owns_epoll_fd(engine)) {
             close(engine->epoll_fd);
         }
@@ -363,9 +342,8 @@ void lawn::wake(void *arg)
     const int timer_fd = __atomic_load_n(&engine->timer_fd, __ATOMIC_RELAXED);
     const unsigned signature =
         __atomic_load_n(&engine->signature, __ATOMIC_RELAXED);
-    uint64_t left;
-    if (__atomic_load_n(&engine->forks, __ATOMIC_RELAXED) == fork_count &&
-        is_signed(timer_fd, signature, &left)) {
+    if (__atomic_load_n(&engine->forks, __ATOMIC_RELAXED) == forks &&
+        is_signed(timer_fd, signature)) {
         set_timer_fd(timer_fd, signature, 1);
     }
 }
@@ -383,8 +361,7 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
 
 int lawn_engine_fd(lawn_engine_t *engine)
 {
-    uint64_t left;
-    return open_sleep(engine, &left) == LAWN_OK ? engine->epoll_fd : -1;
+    return open_sleep(engine) == LAWN_OK ? engine->epoll_fd : -1;
 }
 
 lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)

@@ -6,6 +6,7 @@
 #ifndef LAWN_SRC_SHARED_BOX_H
 #define LAWN_SRC_SHARED_BOX_H
 
+#include "base/forks.h"
 #include "timer/lawn_impl.h"
 
 #include <lawn/shared.h>
@@ -21,11 +22,6 @@ constexpr uintptr_t retired = 2; // to be released when it comes out
 constexpr uintptr_t asleep = 1;
 constexpr uintptr_t closed = 2; // nothing more comes in
 constexpr uintptr_t tags = asleep | closed;
-
-// Forks from the process that made the first box to this one. It tells whether
-// what a thread has noted in a box was noted in this process: the child of a
-// fork does not have the other threads of its parent.
-extern unsigned forks;
 
 } // namespace lawn
 

@@ -6,6 +6,7 @@
 #include "shared/shared_ops.h"
 
 #include "base/atomics.h"
+#include "base/forks.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,29 +14,8 @@
 namespace lawn
 {
 
-unsigned forks;
-
 namespace
 {
-
-void count_fork()
-{
-    ++forks;
-}
-
-// If several threads come here at once, each fork counts more than once. That
-// does no harm.
-bool count_forks()
-{
-    static bool are_counted;
-    if (!__atomic_load_n(&are_counted, __ATOMIC_RELAXED)) {
-        if (pthread_atfork(nullptr, nullptr, count_fork) != 0) {
-            return false;
-        }
-        __atomic_store_n(&are_counted, true, __ATOMIC_RELAXED);
-    }
-    return true;
-}
 
 struct Builtins : Atomics {
     static void pause()
