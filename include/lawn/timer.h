@@ -217,7 +217,8 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
  * with the latest time seen, in no order. If `each` is NULL, the timers are
  * handed to nobody. The lawn forgets paused timers. Returns the number of
  * timers that were handed over or, if `each` is NULL, would have been. A shared
- * timer is stopped, and may be started again.
+ * timer is stopped, and may be started again. A start of one that is still in
+ * its box is not in the lawn: call lawn_box_drain() before.
  *
  * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
  * all timers that are left, and those that `each` has started. The timers of
