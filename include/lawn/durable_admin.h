@@ -55,7 +55,8 @@ LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);
 
-/* Sums over the shards that were asked. A later version may add fields at the end. */
+/* Sums over the shards that were asked. A later version may add fields at the
+ * end. */
 typedef struct {
     lawn_status_t status;
     const char *error; /* one line; NULL if the status is OK */
