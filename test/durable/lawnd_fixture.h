@@ -76,8 +76,16 @@ protected:
         program_ = program;
     }
 
+    // Ends lawnd as its users do, and not by SIGKILL: whatever it was doing, it
+    // frees what it has, and coverage counts what it has run.
     void TearDown() override
     {
+        if (lawnd_.is_running()) {
+            lawnd_.signal(SIGTERM);
+            lawnd_.signal(SIGINT);
+            EXPECT_TRUE(becomes([&] { return !lawnd_.is_running(); })) << log();
+            EXPECT_EQ(lawnd_.status(), 0) << log();
+        }
         lawn_durable_close(client_);
     }
 

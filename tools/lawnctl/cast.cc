@@ -112,7 +112,11 @@ Cast::~Cast()
         kill(*member);
     }
     if (proxy_input_ >= 0) {
-        close(proxy_input_);
+        close(proxy_input_); // the end of the proxy
+        const int64_t until_us = patience_end();
+        while (proxy_->is_running() && monotonic_now() < until_us) {
+            pause_between_looks();
+        }
     }
 }
 
