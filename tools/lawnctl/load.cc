@@ -1,23 +1,19 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // lawnctl load: starts timers at a rate, whether or not the store keeps up, and
-// measures. Pumps and consumers are threads of this process.
+// measures. Its pumps and consumers are threads of this process.
 
 #include "commands.h"
+#include "load_threads.h"
 #include "output.h"
 #include "server_time.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
-
-#include <unistd.h>
 
 namespace lawnctl
 {
@@ -30,14 +26,6 @@ constexpr int64_t progress_us = 200000;
 constexpr int64_t drain_us = 120 * second_us;
 constexpr uint64_t step_us = 500; // the longest sleep of a thread
 constexpr size_t payload_size = 32;
-constexpr char id_prefix[] = "load-";
-
-// The ids of this process are this and a number.
-std::string own_prefix()
-{
-    return id_prefix + std::to_string(getpid()) + "-";
-}
-
 using Samples = std::vector<int64_t>;
 
 double percentile_ms(Samples &samples, double per_cent)
@@ -61,138 +49,6 @@ struct Options {
     bool leaves = false;            // the timers in the store
     unsigned pumps = 1;
     unsigned consumers = 1;
-};
-
-// A thread with a client of its own.
-class Pump
-{
-public:
-    explicit Pump(const Settings &settings)
-        : client_(settings), thread_([this] { run(); })
-    {
-    }
-
-    ~Pump()
-    {
-        ends_ = true;
-        thread_.join();
-    }
-
-private:
-    void run()
-    {
-        lawn_durable_pump_t *pump = nullptr;
-        const lawn_durable_pump_params_t params = {};
-        require_success(lawn_durable_pump_start(client_.get(), &params, &pump),
-                        nullptr);
-        while (!ends_) {
-            lawn_durable_wait(client_.get(), 100000);
-        }
-        lawn_durable_pump_close(pump);
-    }
-
-    Client client_;
-    std::atomic<bool> ends_{false};
-    std::thread thread_;
-};
-
-class Consumer
-{
-public:
-    explicit Consumer(const Settings &settings)
-        : client_(settings), thread_([this] { run(); })
-    {
-    }
-
-    ~Consumer()
-    {
-        end();
-    }
-
-    uint64_t answered() const
-    {
-        return answered_;
-    }
-
-    void end()
-    {
-        ends_ = true;
-        if (thread_.joinable()) {
-            thread_.join();
-        }
-    }
-
-    // A delivery of a timer of this process, by the store's clock.
-    struct Delivery {
-        uint64_t number; // of the timer
-        int64_t due_us;
-        int64_t fired_us;
-        int64_t handled_us; // when this consumer was given it
-    };
-
-    std::vector<Delivery> deliveries() const
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        return deliveries_;
-    }
-
-private:
-    static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery)
-    {
-        static_cast<Consumer *>(arg)->deliver(delivery);
-    }
-
-    static void on_answer(void *arg, const lawn_durable_result_t *result)
-    {
-        if (result->status == LAWN_OK) {
-            ++static_cast<Consumer *>(arg)->answered_;
-        }
-    }
-
-    void deliver(const lawn_durable_delivery_t *delivery)
-    {
-        // What somebody else has started is left to others.
-        if (strncmp(delivery->id, id_prefix, strlen(id_prefix)) != 0) {
-            return;
-        }
-        // What an earlier load has left is answered, and not counted.
-        const bool is_own =
-            strncmp(delivery->id, prefix_.c_str(), prefix_.size()) == 0;
-        if (is_own) {
-            const std::lock_guard<std::mutex> lock(mutex_);
-            deliveries_.push_back(
-                {strtoull(delivery->id + prefix_.size(), nullptr, 10),
-                 delivery->due_us, delivery->fired_us,
-                 lawn_durable_now(client_.get())});
-        }
-        require_success(lawn_durable_answer(consumer_, delivery,
-                                            LAWN_DURABLE_DONE, 0, nullptr,
-                                            is_own ? on_answer : nullptr, this),
-                        nullptr);
-    }
-
-    void run()
-    {
-        lawn_durable_consume_t consume = {};
-        consume.group = "load";
-        consume.max_in_flight = 4096;
-        require_success(lawn_durable_consume(client_.get(), &consume,
-                                             on_delivery, this, &consumer_),
-                        nullptr);
-        while (!ends_) {
-            lawn_durable_wait(client_.get(), 100000);
-        }
-        lawn_durable_consumer_close(consumer_);
-    }
-
-    const std::string prefix_ = own_prefix();
-    Client client_;
-    lawn_durable_consumer_t *consumer_ = nullptr;
-    mutable std::mutex mutex_;
-    std::vector<Delivery> deliveries_;
-    std::atomic<uint64_t> answered_{0};
-    std::atomic<bool> ends_{false};
-    std::thread thread_;
 };
 
 class Load
@@ -231,9 +87,9 @@ private:
 
     const Options options_;
     ServerTime server_;
-    std::vector<std::unique_ptr<Pump>> pumps_;
-    std::vector<std::unique_ptr<Consumer>> consumers_;
-    const std::string prefix_ = own_prefix();
+    std::vector<std::unique_ptr<LoadPump>> pumps_;
+    std::vector<std::unique_ptr<LoadConsumer>> consumers_;
+    const std::string prefix_ = load_prefix();
     std::mt19937_64 random_{1};
     Progress progress_;
     int64_t next_progress_us_ = 0;
@@ -260,10 +116,10 @@ Load::Load(const Settings &settings, const Options &options)
         fail("interrupted");
     }
     for (unsigned i = 0; i < options.pumps; ++i) {
-        pumps_.push_back(std::make_unique<Pump>(settings));
+        pumps_.push_back(std::make_unique<LoadPump>(settings));
     }
     for (unsigned i = 0; i < options.consumers; ++i) {
-        consumers_.push_back(std::make_unique<Consumer>(settings));
+        consumers_.push_back(std::make_unique<LoadConsumer>(settings));
     }
 }
 
@@ -399,7 +255,7 @@ Load::Seen Load::seen() const
     Seen seen;
     std::vector<bool> is_delivered(is_acknowledged_.size());
     for (const auto &consumer : consumers_) {
-        for (const Consumer::Delivery &delivery : consumer->deliveries()) {
+        for (const LoadConsumer::Delivery &delivery : consumer->deliveries()) {
             seen.lateness_us.push_back(delivery.fired_us - delivery.due_us);
             seen.delivery_us.push_back(delivery.handled_us - delivery.due_us);
             seen.fired += is_steady(delivery.fired_us);
