@@ -196,9 +196,8 @@ void put_shards(Writer &out, const std::vector<Shard> &shards)
 // Totals without some shards would look as if counters had gone back.
 void put_store(Writer &out, const std::vector<Shard> &shards)
 {
-    const bool is_whole =
-        std::all_of(shards.begin(), shards.end(),
-                    [](const Shard &i) { return i.is_up; });
+    const bool is_whole = std::all_of(shards.begin(), shards.end(),
+                                      [](const Shard &i) { return i.is_up; });
     if (is_whole) {
         out.gauge("lawn_durable_shards", "Shards of the namespace.",
                   shards.size());

@@ -2,9 +2,9 @@
 //
 // The daemon's metrics, in the text format of Prometheus. Those that begin with
 // lawn_durable_ are of the namespace, and the same from every daemon of it.
-// Those that begin with lawn_durable_shard_ are of each shard that has answered;
-// the others are there if all have. Those that begin with lawnd_ are of this
-// daemon.
+// Those that begin with lawn_durable_shard_ are of each shard that has
+// answered; the others are there if all have. Those that begin with lawnd_ are
+// of this daemon.
 #ifndef LAWN_TOOLS_LAWND_METRICS_H
 #define LAWN_TOOLS_LAWND_METRICS_H
 

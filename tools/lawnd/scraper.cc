@@ -39,9 +39,8 @@ void Scraper::serve(lawn_durable_t *durable, HttpReply reply)
         Question &question = questions_[i];
         question.answer = {};
         if (!question.is_asked) {
-            question.is_asked =
-                lawn_durable_shard_stats(durable, i, on_stats, &question) ==
-                LAWN_OK;
+            question.is_asked = lawn_durable_shard_stats(durable, i, on_stats,
+                                                         &question) == LAWN_OK;
             asked_ += question.is_asked;
         }
     }
