@@ -141,13 +141,17 @@ bool work_round(Lawn *lawn)
     return is_done;
 }
 
-// Returns the beginning of the first slot that has a bit and begins after
-// `seen`, or INFINITY if there is none.
+// Returns the beginning of the first slot that holds a timer and begins after
+// `seen`, or INFINITY if there is none. Nobody needs to wake for a slot that
+// stops have left empty.
 lawn_time_t first_slot(Lawn *lawn)
 {
     lawn_time_t first = LAWN_TIME_INFINITY;
-    each_slot(lawn, first, [&](lawn_time_t begin, const lawn_link_t *) {
-        first = begin;
+    each_slot(lawn, first, [&](lawn_time_t begin, const lawn_link_t *slot) {
+        clear_if_empty(lawn, slot);
+        if (!list_is_empty(slot)) {
+            first = begin;
+        }
         return true;
     });
     return first;
@@ -269,13 +273,20 @@ lawn_time_t lawn_next(const lawn_t *handle)
 bool lawn_settle(lawn_t *handle, unsigned max_touches)
 {
     Lawn *const lawn = impl_of(handle);
+    if (lawn->busy) {
+        return false;
+    }
     Search found = {LAWN_TIME_INFINITY, max_touches ? max_touches : SIZE_MAX};
     const auto look = [&](lawn_time_t, const lawn_link_t *slot) {
         return search(slot, &found, false);
     };
-    if (lawn->busy || !search(&lawn->due, &found, false) ||
+    if (!search(&lawn->due, &found, false) ||
         !each_slot(lawn, found.earliest, look) ||
         (found.earliest <= lawn->now && found.earliest < never)) {
+        if (lawn->until == lawn->seen && list_is_empty(&lawn->due)) {
+            // Stops may have left the first slots empty.
+            set_wake(lawn, later_of(lawn->wake, first_slot(lawn)));
+        }
         return false;
     }
     set_wake(lawn, found.earliest);

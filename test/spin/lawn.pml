@@ -249,7 +249,14 @@ inline settle(max_touches)
         :: is_enough ->
             wake = best;
             is_settled = true
-        :: else
+        :: else ->
+            count_list(due);
+            if
+            :: until == seen && n == 0 ->
+                first_slot();
+                wake = (best > wake -> best : wake)
+            :: else
+            fi
         fi;
         /* The earliest deadline. */
         best = NEVER;

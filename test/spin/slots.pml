@@ -159,6 +159,42 @@ inline first_begin(c, bits)
 
 #define bits_of_class(c) (15 << SLOTS * (c))
 
+/* The bits of an empty slot. */
+inline clear(c, where)
+{
+    filled = filled & ~bit_of(where);
+    if
+    :: (filled & bits_of_class(c)) == 0 -> occupied = occupied & ~(1 << c)
+    :: else
+    fi
+}
+
+/* The begin of the first slot that holds a timer, in `best`. */
+inline first_slot()
+{
+    best = NEVER;
+    for (c : 0 .. CLASSES - 1) {
+        do
+        :: (occupied & (1 << c)) &&
+#ifdef FAULT_THE_LOWEST_CLASS_IS_FIRST
+                best == NEVER ->
+#else
+                ((seen >> c) + 1) << c < best ->
+#endif
+            assert(filled & bits_of_class(c));
+            first_begin(c, filled);
+            where = slot_of(c, begin);
+            count_list(slots + where);
+            if
+            :: begin >= best -> break
+            :: begin < best && n == 0 -> clear(c, where)
+            :: begin < best && n != 0 -> best = begin; break
+            fi
+        :: else -> break
+        od
+    }
+}
+
 inline open()
 {
     is_settled = false;
@@ -169,21 +205,8 @@ inline open()
 #else
     :: until == seen && n == 0 ->
 #endif
-        wake = NEVER;
-        for (c : 0 .. CLASSES - 1) {
-            if
-            :: (occupied & (1 << c)) &&
-#ifdef FAULT_THE_LOWEST_CLASS_IS_FIRST
-                    wake == NEVER ->
-#else
-                    ((seen >> c) + 1) << c < wake ->
-#endif
-                assert(filled & bits_of_class(c));
-                first_begin(c, filled);
-                wake = least(wake, begin)
-            :: else
-            fi
-        }
+        first_slot();
+        wake = best
     :: else -> wake = 0
     fi
 }

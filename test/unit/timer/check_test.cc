@@ -117,9 +117,11 @@ TEST_F(Check, BitsOfASlot)
     expect_found(&lawn_->occupied, ~(uint64_t{1} << c));
     // A class is not occupied without the bit of a slot.
     expect_found(&lawn_->occupied, uint64_t{1} << c | uint64_t{1} << (c + 1));
-    // Bits may stand for empty slots.
-    for (uint64_t &filled : lawn_->filled) {
-        filled = ~uint64_t{0};
+    // Bits may stand for empty slots, of those before the end of time.
+    for (unsigned i = 0; i < class_count; ++i) {
+        const lawn_time_t last = slot_of(i, LAWN_TIME_INFINITY);
+        lawn_->filled[i] =
+            last < slot_count ? (uint64_t{1} << (last + 1)) - 1 : ~uint64_t{0};
     }
     lawn_->occupied = (uint64_t{1} << class_count) - 1;
     EXPECT_EQ(lawn_check(handle_), LAWN_OK);

@@ -61,6 +61,57 @@ private:
     std::vector<lawn_timer_t> timers_;
 };
 
+// A limit that is too low for a later slot is no reason to wake for an earlier
+// one that stops have left empty.
+TEST_F(Settle, NobodyWakesForAnEmptySlotAtTheLimit)
+{
+    auto &timers = make(12);
+    for (size_t i = 0; i < 10; ++i) {
+        lawn_timer_start(lawn_, &timers[i], 0, long_ttl);
+    }
+    // Slots of two classes, both before that of the others.
+    lawn_timer_start(lawn_, &timers[10], 0, 100);
+    lawn_timer_start(lawn_, &timers[11], 0, 1'000'000);
+    lawn_timer_stop(lawn_, &timers[10]);
+    lawn_timer_stop(lawn_, &timers[11]);
+    EXPECT_FALSE(lawn_settle(lawn_, 9));
+    EXPECT_EQ(lawn_next(lawn_), timers[0].check);
+    EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
+    expect_settled(long_ttl);
+    expect_fires_at(long_ttl, 10);
+}
+
+// An advance does not leave the lawn to wake for one either.
+TEST_F(Settle, NobodyWakesForAnEmptySlotAfterAnAdvance)
+{
+    auto &timers = make(3);
+    lawn_timer_start(lawn_, &timers[0], 0, 10);
+    lawn_timer_start(lawn_, &timers[1], 0, 1000);
+    lawn_timer_start(lawn_, &timers[2], 0, long_ttl);
+    lawn_timer_stop(lawn_, &timers[1]);
+    EXPECT_EQ(lawn_advance(lawn_, 10, 0), 1U);
+    EXPECT_EQ(lawn_next(lawn_), timers[2].check);
+    const lawn::Lawn *const lawn = lawn::impl_of(lawn_);
+    EXPECT_EQ(lawn->filled[lawn::class_of(1000)], 0U); // nor looks at it again
+    EXPECT_EQ(lawn->occupied, uint64_t{1} << lawn::class_of(long_ttl));
+    expect_fires_at(long_ttl);
+}
+
+// The budget ends with the last timer of a slot.
+TEST_F(Settle, NobodyLooksAgainAtASlotThatTheBudgetHasEmptied)
+{
+    auto &timers = make(3);
+    lawn_timer_start(lawn_, &timers[0], 0, 1000);
+    lawn_timer_start(lawn_, &timers[1], 0, 1000);
+    lawn_timer_start(lawn_, &timers[2], 0, 1100);
+    EXPECT_EQ(lawn_advance(lawn_, 1000, 2), 2U);
+    EXPECT_EQ(lawn_next(lawn_), timers[2].check);
+    const unsigned c = lawn::class_of(1100);
+    EXPECT_EQ(lawn::impl_of(lawn_)->filled[c],
+              lawn::bit_of(lawn::slot_of(c, 1100)));
+    expect_fires_at(1100);
+}
+
 TEST_F(Settle, NothingRuns)
 {
     EXPECT_TRUE(lawn_settle(lawn_, 1));
