@@ -26,6 +26,7 @@ constexpr int64_t progress_us = 200000;
 constexpr int64_t drain_us = 120 * second_us;
 constexpr uint64_t step_us = 500; // the longest sleep of a thread
 constexpr size_t payload_size = 32;
+
 using Samples = std::vector<int64_t>;
 
 double percentile_ms(Samples &samples, double per_cent)
