@@ -135,10 +135,10 @@ bool measure(const Clocks &clocks, uint64_t span_ns, Slope *slope)
         !read_clocks(clocks, &middle) ||
         !wait_until(clocks, middle.reference, half) ||
         !read_clocks(clocks, &end) || !slope_between(begin, middle, &first) ||
-        !slope_between(middle, end, &second)) {
+        !slope_between(middle, end, &second) ||
+        !slope_between(begin, end, slope)) {
         return false;
     }
-    slope_between(begin, end, slope); // as both halves have one
     const double apart =
         distance_ppm(first.ticks_per_sec, second.ticks_per_sec);
     const double may_err = first.error_ppm + second.error_ppm;

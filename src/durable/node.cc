@@ -233,7 +233,7 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
         } else if (is_error(reply.get())) {
             on_refused(request, text_of(reply.get()));
         } else if (!joins) {
-            on_answer(request, std::move(reply));
+            on_answer(request, std::exchange(reply, nullptr));
         } else if (is_list) {
             on_answer(request,
                       ReplyPtr(std::exchange(reply->element[i], nullptr)));

@@ -87,6 +87,7 @@ void PumpCore::start()
 void PumpCore::open_channel(std::vector<unsigned> shards)
 {
     std::vector<std::string> names;
+    names.reserve(shards.size());
     for (const unsigned shard : shards) {
         names.push_back(link_.wake_channel(shard));
     }
