@@ -157,6 +157,15 @@ lawn_time_t first_slot(Lawn *lawn)
     return first;
 }
 
+// Returns a time that is not after any deadline. Timers that are left of a
+// round or in `due` may have any.
+lawn_time_t deadline_bound(Lawn *lawn)
+{
+    return lawn->until == lawn->seen && list_is_empty(&lawn->due)
+               ? first_slot(lawn)
+               : 0;
+}
+
 // The earliest deadline that lawn_settle() has found, and how many timers it
 // may still look at.
 struct Search {
@@ -216,9 +225,7 @@ void reopen(Lawn *lawn)
 {
     lawn->busy = false;
     lawn->limit = lawn->observer ? 0 : open_limit;
-    // Timers that are left of a round or in `due` may have any deadline.
-    const bool is_done = lawn->until == lawn->seen && list_is_empty(&lawn->due);
-    set_wake(lawn, is_done ? first_slot(lawn) : 0);
+    set_wake(lawn, deadline_bound(lawn));
 }
 
 void enter(Lawn *lawn)
@@ -283,10 +290,8 @@ bool lawn_settle(lawn_t *handle, unsigned max_touches)
     if (!search(&lawn->due, &found, false) ||
         !each_slot(lawn, found.earliest, look) ||
         (found.earliest <= lawn->now && found.earliest < never)) {
-        if (lawn->until == lawn->seen && list_is_empty(&lawn->due)) {
-            // Stops may have left the first slots empty.
-            set_wake(lawn, later_of(lawn->wake, first_slot(lawn)));
-        }
+        // Stops may have left the first slots empty.
+        set_wake(lawn, later_of(lawn->wake, deadline_bound(lawn)));
         return false;
     }
     set_wake(lawn, found.earliest);

@@ -217,10 +217,11 @@ def advance_steps(source, S):
                .append("x", due).to_front("x"))
     # first_slot() is no later than any check: a theorem further below.
     names = {"list_is_empty(&lawn->due)": "is_empty"}
-    wake = value(source, {**S.names(), **timer_names(**{
-        "first_slot(lawn)": "first"}), "is_done": source.term(
-            source.quote(advance, "reopen", "const bool is_done = @;"),
-            S.names(**names))}, advance, "reopen", "set_wake(lawn, @);")
+    bound = value(source, {**S.names(**names), **timer_names(**{
+        "first_slot(lawn)": "first"})}, advance, "deadline_bound",
+        "return @;")
+    wake = value(source, timer_names(**{"deadline_bound(lawn)": bound}),
+                 advance, "reopen", "set_wake(lawn, @);")
     yield Step("an advance ends", [
         "busy", *(f"(=> {is_slot(f'(where {t})')} (bvule first (check {t})))"
                   for t in ("t", "x")),
