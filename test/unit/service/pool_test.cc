@@ -27,7 +27,7 @@ extern "C" {
 long __real_sysconf(int name);
 
 #if defined(__clang__) // whose runtime calls it before its memory is there
-__attribute__((no_sanitize("memory")))
+__attribute__((disable_sanitizer_instrumentation))
 #endif
 long __wrap_sysconf(int name)
 {
