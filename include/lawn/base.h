@@ -11,8 +11,8 @@
 
 #define LAWN_VERSION_MAJOR 0
 #define LAWN_VERSION_MINOR 3
-#define LAWN_VERSION_PATCH 0
-#define LAWN_VERSION_STRING "0.3.0"
+#define LAWN_VERSION_PATCH 1
+#define LAWN_VERSION_STRING "0.3.1"
 
 #if defined(__GNUC__)
 #define LAWN_API __attribute__((visibility("default")))
