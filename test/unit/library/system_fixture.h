@@ -65,12 +65,14 @@ protected:
         rmdir(directory_.c_str());
     }
 
-    static size_t entries_of(const std::string &path)
+    static size_t entries_of(const std::string &path,
+                             const std::string &beginning = "")
     {
         size_t count = 0;
         DIR *const directory = opendir(path.c_str());
         while (const dirent *const entry = readdir(directory)) {
-            count += entry->d_name[0] != '.';
+            count += entry->d_name[0] != '.' &&
+                     std::string(entry->d_name).rfind(beginning, 0) == 0;
         }
         closedir(directory);
         return count;
