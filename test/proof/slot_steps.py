@@ -305,7 +305,7 @@ def first_slot(source, S, known):
              "(=> (bvult (class (where t)) c) (bvule first (check t)))"]
     term = source.term(source.quote(*class_break), names)
     stops = term.text
-    # A class that is occupied has a slot with a bit, called s here.
+    # A class that is occupied has a slot with its bit set, called s here.
     occupied = [is_slot("s"), "(bit s)", "(= (class s) c)"]
     yield Goal("lawn: first_slot() is well defined", variables,
                [*found, *occupied], f"(and {' '.join(term.ok)} true)")
