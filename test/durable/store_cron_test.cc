@@ -9,8 +9,6 @@ namespace
 
 using namespace lawn_test;
 
-constexpr int64_t second = 1000000;
-
 class DurableCron : public Store
 {
 public:

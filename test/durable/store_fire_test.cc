@@ -14,8 +14,6 @@ namespace
 
 using namespace lawn_test;
 
-constexpr int64_t second = 1000000;
-
 class DurableFire : public Store
 {
 public:

@@ -34,6 +34,8 @@ constexpr int fail = 4;
 constexpr int stopped = 5;
 constexpr int dead = 6;
 
+constexpr int64_t second = 1000000; // us
+
 constexpr const char *group = "group";
 constexpr const char *consumer = "consumer";
 

@@ -65,11 +65,10 @@ struct Timer {
     }
 };
 
+constexpr uint64_t start = 1000000; // of a test's time
+
 class RteTimer : public testing::Test
 {
-public:
-    static constexpr uint64_t begin = 1000000;
-
 protected:
     RteTimer()
     {
@@ -99,7 +98,7 @@ protected:
         current_lcore = before;
     }
 
-    uint64_t now_ = begin;
+    uint64_t now_ = start;
 };
 
 #endif

@@ -22,7 +22,6 @@ namespace
 
 using lawn_test::environment;
 
-constexpr uint64_t start = RteTimer::begin;
 constexpr unsigned no_lcore = 3;
 
 TEST_F(RteTimer, RunsOnItsLcoreOnly)

@@ -18,8 +18,6 @@
 namespace
 {
 
-constexpr uint64_t start = RteTimer::begin;
-
 TEST(RteSubsystem, IsNeededAndIsOne)
 {
     Timer timer;
@@ -402,7 +400,7 @@ TEST_F(RteTimer, StatsTellWhatIsPending)
     reset(one, 100);
     reset(two, 100, PERIODICAL, 2);
     EXPECT_EQ(dump_stats(), "Timer statistics:\n  pending = 2\n");
-    manage(begin + 100);
+    manage(start + 100);
     EXPECT_EQ(one.runs(), 1U);
     EXPECT_EQ(dump_stats(), "Timer statistics:\n  pending = 1\n");
 }

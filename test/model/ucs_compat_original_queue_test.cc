@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr ucs_time_t start = 1000000;
+constexpr ucs_time_t begin = 1000000;
 
 uint64_t seed()
 {
@@ -83,7 +83,7 @@ TEST_F(Queues, FireTheSameWhenPolledEveryTick)
 {
     std::mt19937_64 random(seed());
     size_t fired = 0;
-    for (ucs_time_t now = start; now < start + 20000; ++now) {
+    for (ucs_time_t now = begin; now < begin + 20000; ++now) {
         const int id = static_cast<int>(random() % 40);
         if (random() % 8 == 0) {
             add(id, 1 + random() % 100);
@@ -106,8 +106,8 @@ TEST_F(Queues, TheOriginalDriftsWhenPolledNowAndThen)
     size_t ours = 0;
     add(1, 10);
     for (ucs_time_t t = 0; t < 7000; t += 7) {
-        theirs += expired_theirs(start + t).size();
-        ours += expired_ours(start + t).size();
+        theirs += expired_theirs(begin + t).size();
+        ours += expired_ours(begin + t).size();
     }
     EXPECT_EQ(theirs, 500U);
     EXPECT_EQ(ours, 700U);
@@ -121,14 +121,14 @@ TEST_F(Queues, TheOriginalSkipsWhenTheLoopRemoves)
         add(id, 10);
     }
     ucs_timer_t *their = nullptr;
-    ucs_timerq_for_each_expired(their, &theirs_, start, {
+    ucs_timerq_for_each_expired(their, &theirs_, begin, {
         ++theirs;
         if (their->id == 1) {
             ucs_timerq_remove(&theirs_, 1);
         }
     });
     lawn_ucs_timer_t *our = nullptr;
-    lawn_ucs_timerq_for_each_expired(our, &ours_, start, {
+    lawn_ucs_timerq_for_each_expired(our, &ours_, begin, {
         ++ours;
         if (our->id == 1) {
             lawn_ucs_timerq_remove(&ours_, 1);

@@ -16,7 +16,7 @@
 namespace
 {
 
-constexpr ucs_time_t start = 1000000;
+constexpr ucs_time_t begin = 1000000;
 
 class UcsQueue : public testing::Test
 {
@@ -63,24 +63,24 @@ TEST_F(UcsQueue, KnowsItsTimersById)
     EXPECT_EQ(ucs_timerq_remove(&queue_, 3), UCS_OK);
     EXPECT_EQ(ucs_timerq_remove(&queue_, 1), UCS_OK);
     EXPECT_TRUE(ucs_timerq_is_empty(&queue_));
-    EXPECT_EQ(expired(start), Ids{});
+    EXPECT_EQ(expired(begin), Ids{});
 }
 
 TEST_F(UcsQueue, IsDueAtOnceAndKeepsItsPhase)
 {
     ucs_timerq_add(&queue_, 1, 10);
-    EXPECT_EQ(expired(start), Ids{1});
-    EXPECT_EQ(expired(start + 9), Ids{});
-    EXPECT_EQ(expired(start + 14), Ids{1});
-    EXPECT_EQ(expired(start + 19), Ids{});
-    EXPECT_EQ(expired(start + 20), Ids{1});
-    EXPECT_EQ(expired(start + 95), Ids{1}); // for all that were missed
-    EXPECT_EQ(expired(start + 95), Ids{});
-    EXPECT_EQ(expired(start + 100), Ids{1});
-    EXPECT_EQ(expired(start), Ids{});
+    EXPECT_EQ(expired(begin), Ids{1});
+    EXPECT_EQ(expired(begin + 9), Ids{});
+    EXPECT_EQ(expired(begin + 14), Ids{1});
+    EXPECT_EQ(expired(begin + 19), Ids{});
+    EXPECT_EQ(expired(begin + 20), Ids{1});
+    EXPECT_EQ(expired(begin + 95), Ids{1}); // for all that were missed
+    EXPECT_EQ(expired(begin + 95), Ids{});
+    EXPECT_EQ(expired(begin + 100), Ids{1});
+    EXPECT_EQ(expired(begin), Ids{});
     unsigned fired = 0;
     for (ucs_time_t t = 107; t <= 7100; t += 7) {
-        fired += !expired(start + t).empty();
+        fired += !expired(begin + t).empty();
     }
     EXPECT_EQ(fired, 700U);
 }
@@ -88,12 +88,12 @@ TEST_F(UcsQueue, IsDueAtOnceAndKeepsItsPhase)
 TEST_F(UcsQueue, IntervalsOfNothingAndForever)
 {
     ucs_timerq_add(&queue_, 1, 0);
-    EXPECT_EQ(expired(start), Ids{1});
-    EXPECT_EQ(expired(start), Ids{});
-    EXPECT_EQ(expired(start + 1), Ids{1});
+    EXPECT_EQ(expired(begin), Ids{1});
+    EXPECT_EQ(expired(begin), Ids{});
+    EXPECT_EQ(expired(begin + 1), Ids{1});
     ucs_timerq_remove(&queue_, 1);
     ucs_timerq_add(&queue_, 2, UCS_TIME_INFINITY);
-    EXPECT_EQ(expired(start + 2), Ids{2});
+    EXPECT_EQ(expired(begin + 2), Ids{2});
     EXPECT_EQ(expired(UCS_TIME_INFINITY - 1), Ids{});
     EXPECT_EQ(expired(UCS_TIME_INFINITY), Ids{});
     ucs_timerq_remove(&queue_, 2);
@@ -110,7 +110,7 @@ TEST_F(UcsQueue, FiresAllThatIsDue)
     for (int id = 0; id < count; ++id) {
         ucs_timerq_add(&queue_, id, interval_of(id));
     }
-    ASSERT_EQ(expired(start).size(), static_cast<size_t>(count));
+    ASSERT_EQ(expired(begin).size(), static_cast<size_t>(count));
     for (ucs_time_t t = 1; t <= 5000; ++t) {
         Ids due;
         for (int id = 0; id < count; ++id) {
@@ -118,7 +118,7 @@ TEST_F(UcsQueue, FiresAllThatIsDue)
                 due.push_back(id);
             }
         }
-        Ids ids = expired(start + t);
+        Ids ids = expired(begin + t);
         std::sort(ids.begin(), ids.end());
         ASSERT_EQ(ids, due) << t;
     }
@@ -131,14 +131,14 @@ TEST_F(UcsQueue, TheLoopMayRemoveAndAdd)
     }
     std::vector<int> ids;
     ucs_timer_t *timer = nullptr;
-    ucs_timerq_for_each_expired(timer, &queue_, start, {
+    ucs_timerq_for_each_expired(timer, &queue_, begin, {
         const int id = timer->id;
         ids.push_back(id);
         EXPECT_EQ(ucs_timerq_remove(&queue_, id), UCS_OK);
         EXPECT_EQ(ucs_timerq_add(&queue_, id, 10), UCS_OK);
     });
     EXPECT_EQ(ids.size(), 4U);
-    EXPECT_EQ(expired(start + 1).size(), 4U);
+    EXPECT_EQ(expired(begin + 1).size(), 4U);
 }
 
 TEST_F(UcsQueue, WhatABrokenLoopDoesNotReachIsNext)
@@ -148,11 +148,11 @@ TEST_F(UcsQueue, WhatABrokenLoopDoesNotReachIsNext)
     }
     ucs_timer_t *timer = nullptr;
     int reached = -1;
-    ucs_timerq_for_each_expired(timer, &queue_, start, {
+    ucs_timerq_for_each_expired(timer, &queue_, begin, {
         reached = timer->id;
         break;
     });
-    const std::vector<int> rest = expired(start);
+    const std::vector<int> rest = expired(begin);
     EXPECT_EQ(rest.size(), 3U);
     EXPECT_EQ(std::count(rest.begin(), rest.end(), reached), 0);
 }

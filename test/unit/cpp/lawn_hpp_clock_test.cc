@@ -20,8 +20,6 @@ using lawn::detail::ticks_of;
 using std::chrono::duration;
 using std::chrono::nanoseconds;
 
-constexpr lawn_time_t never = LAWN_TIME_INFINITY;
-
 lawn_time_t ticks_at(double ticks_per_sec, nanoseconds span)
 {
     return ticks_of(span, lawn::detail::rate_of(ticks_per_sec));
@@ -71,7 +69,8 @@ TEST(TscClock, TicksAreExactAtAnyRate)
         const auto product = static_cast<lawn::detail::uint128>(nsec) * rate;
         const auto ticks = (product + 999'999'999) / 1'000'000'000;
         ASSERT_EQ(ticks_at(static_cast<double>(rate), nanoseconds(nsec)),
-                  ticks < never ? static_cast<lawn_time_t>(ticks) : never)
+                  ticks < LAWN_TIME_INFINITY ? static_cast<lawn_time_t>(ticks)
+                                             : LAWN_TIME_INFINITY)
             << nsec << " ns at " << rate;
     }
     EXPECT_EQ(ticks_at(0.25, 4s), 1U);
@@ -81,9 +80,11 @@ TEST(TscClock, TicksAreExactAtAnyRate)
     const auto exact = lawn::detail::uint128{1} << 71;
     EXPECT_EQ(ticks_at(0x1p80, 1ns),
               static_cast<lawn_time_t>(exact / 1'953'125 + 1));
-    EXPECT_EQ(ticks_at(0x1p80, 1s), never);
-    EXPECT_EQ(ticks_at(0x1p110, nanoseconds(int64_t{1} << 60)), never);
-    EXPECT_EQ(ticks_at(std::numeric_limits<double>::max(), 1ns), never);
+    EXPECT_EQ(ticks_at(0x1p80, 1s), LAWN_TIME_INFINITY);
+    EXPECT_EQ(ticks_at(0x1p110, nanoseconds(int64_t{1} << 60)),
+              LAWN_TIME_INFINITY);
+    EXPECT_EQ(ticks_at(std::numeric_limits<double>::max(), 1ns),
+              LAWN_TIME_INFINITY);
 }
 
 TEST(TscClock, AnyDurationConvertsAndSaturates)
@@ -114,10 +115,12 @@ TEST(TscClock, AnyDurationConvertsAndSaturates)
     EXPECT_EQ(tsc_clock::to_ticks(nanoseconds::min()), 0U);
     EXPECT_EQ(tsc_clock::to_ticks(duration<double>(nan)), 0U);
     EXPECT_EQ(tsc_clock::to_ticks(duration<double>(-inf)), 0U);
-    EXPECT_EQ(tsc_clock::to_ticks(duration<double>(inf)), never);
-    EXPECT_EQ(tsc_clock::to_ticks(nanoseconds::max()), never);
-    EXPECT_EQ(tsc_clock::to_ticks(std::chrono::seconds::max()), never);
-    EXPECT_EQ(tsc_clock::to_ticks(std::chrono::hours::max()), never);
+    EXPECT_EQ(tsc_clock::to_ticks(duration<double>(inf)), LAWN_TIME_INFINITY);
+    EXPECT_EQ(tsc_clock::to_ticks(nanoseconds::max()), LAWN_TIME_INFINITY);
+    EXPECT_EQ(tsc_clock::to_ticks(std::chrono::seconds::max()),
+              LAWN_TIME_INFINITY);
+    EXPECT_EQ(tsc_clock::to_ticks(std::chrono::hours::max()),
+              LAWN_TIME_INFINITY);
 }
 
 TEST(TscClock, TicksToNanosecondsAndBack)
@@ -137,7 +140,7 @@ TEST(TscClock, TicksToNanosecondsAndBack)
             const nanoseconds span(
                 static_cast<int64_t>(random() >> (4 + random() % 60)));
             const lawn_time_t there = ticks_of(span, at.ticks);
-            if (there == never) {
+            if (there == LAWN_TIME_INFINITY) {
                 continue;
             }
             const nanoseconds back = nsec_at(there, at);
@@ -145,10 +148,10 @@ TEST(TscClock, TicksToNanosecondsAndBack)
             ASSERT_LE((back - span).count(), longest_tick) << rate;
         }
         EXPECT_EQ(nsec_at(0, at), 0ns);
-        EXPECT_EQ(nsec_at(never, at), nanoseconds::max());
+        EXPECT_EQ(nsec_at(LAWN_TIME_INFINITY, at), nanoseconds::max());
     }
     // 292 years and above.
-    EXPECT_EQ(nsec_at(never - 1, lawn::detail::clock_rate_of(1e9)),
+    EXPECT_EQ(nsec_at(LAWN_TIME_INFINITY - 1, lawn::detail::clock_rate_of(1e9)),
               nanoseconds::max());
     EXPECT_EQ(nsec_at(21, lawn::detail::clock_rate_of(2.1e9)), 10ns);
     EXPECT_EQ(nsec_at(20, lawn::detail::clock_rate_of(2.1e9)), 9ns);

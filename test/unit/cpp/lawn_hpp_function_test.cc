@@ -22,8 +22,6 @@ using lawn::tsc_clock;
 using std::chrono::duration;
 using std::chrono::time_point;
 
-constexpr lawn_time_t never = LAWN_TIME_INFINITY;
-
 // An engine of its own clock, a thousand ticks per second.
 class HppFunction : public testing::Test
 {
@@ -55,8 +53,8 @@ protected:
 };
 
 // A class with timers as members, whose lambdas capture `this`.
-struct Peer {
-    explicit Peer(lawn::engine *its_engine) : engine(its_engine)
+struct Session {
+    explicit Session(lawn::engine *its_engine) : engine(its_engine)
     {
         silence.start(*engine, 100ms);
         probe.start(*engine, 30ms);
@@ -76,7 +74,7 @@ struct Peer {
 
 TEST_F(HppFunction, IsAMemberWhoseLambdaCapturesThis)
 {
-    std::optional<Peer> peer(&engine_);
+    std::optional<Session> peer(&engine_);
     for (lawn_time_t now = 1001; now < 1200; ++now) {
         pass_at(now);
     }
@@ -87,11 +85,11 @@ TEST_F(HppFunction, IsAMemberWhoseLambdaCapturesThis)
     EXPECT_EQ(lawn_count(lawn_engine_lawn(engine_.get())), 0U);
 }
 
-lawn_time_t seen_by_function;
+lawn_time_t noted;
 
-void see(lawn_time_t now)
+void note(lawn_time_t now)
 {
-    seen_by_function = now;
+    noted = now;
 }
 
 TEST_F(HppFunction, TakesAnyCallableThatFits)
@@ -105,7 +103,7 @@ TEST_F(HppFunction, TakesAnyCallableThatFits)
         full = {};
     full.back() = &seen;
     lawn::function_timer largest([full](lawn_time_t) { ++*full.back(); });
-    lawn::function_timer function(see);
+    lawn::function_timer function(note);
     lawn::function_timer erased(
         std::function<void(lawn_time_t)>([&](lawn_time_t) { seen += 10; }));
     lawn::function_timer mutating(
@@ -120,7 +118,7 @@ TEST_F(HppFunction, TakesAnyCallableThatFits)
         erased.start(engine_, 1ms);
         mutating.start(engine_, 1ms);
         EXPECT_EQ(pass_at(now), 4U);
-        EXPECT_EQ(seen_by_function, now);
+        EXPECT_EQ(noted, now);
     }
     EXPECT_EQ(seen, 2U + 20 + 100 + 1000);
 }
@@ -171,8 +169,8 @@ TEST_F(HppFunction, StartsAtADeadlineOfTheEngines)
     EXPECT_EQ(timer.deadline(), 1020U);
     timer.start_at(engine_, 5U); // past
     EXPECT_EQ(pass_at(1000), 1U);
-    timer.start_at(engine_, never);
-    EXPECT_EQ(timer.deadline(), never);
+    timer.start_at(engine_, LAWN_TIME_INFINITY);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
 }
 
 // A bare lawn that is told the process's time takes its durations.
@@ -185,7 +183,7 @@ TEST_F(HppFunction, StartsOnABareLawnByADuration)
     timer.start(lawn.get(), 500, duration<double>(-1));
     EXPECT_EQ(timer.deadline(), 500U);
     timer.start(lawn.get(), 500, std::chrono::hours::max());
-    EXPECT_EQ(timer.deadline(), never);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
 }
 
 // A clock of the test's own: what the time is, and how it is counted.
@@ -224,17 +222,20 @@ TEST_F(HppFunction, TellsTheTicksUntilAPointInTime)
     EXPECT_EQ(ticks_until<Seconds>(engine_, 50s), 0U);
     EXPECT_EQ(ticks_until<Seconds>(engine_, 49s), 0U);
     EXPECT_EQ(ticks_until<Seconds>(engine_, std::chrono::hours::min()), 0U);
-    EXPECT_EQ(ticks_until<Seconds>(engine_, std::chrono::hours::max()), never);
-    EXPECT_EQ(engine_.to_ticks(Seconds::time_point::max()), never);
+    EXPECT_EQ(ticks_until<Seconds>(engine_, std::chrono::hours::max()),
+              LAWN_TIME_INFINITY);
+    EXPECT_EQ(engine_.to_ticks(Seconds::time_point::max()), LAWN_TIME_INFINITY);
     EXPECT_EQ(ticks_until<Seconds>(engine_, duration<double>(50.5)), 500U);
-    EXPECT_EQ(ticks_until<Seconds>(engine_, duration<double>(1e300)), never);
+    EXPECT_EQ(ticks_until<Seconds>(engine_, duration<double>(1e300)),
+              LAWN_TIME_INFINITY);
     EXPECT_EQ(ticks_until<Seconds>(engine_, duration<double>(-1e300)), 0U);
     Seconds::time = -50; // before the epoch
     EXPECT_EQ(ticks_until<Seconds>(engine_, -47s), 3000U);
     EXPECT_EQ(ticks_until<Seconds>(engine_, -53s), 0U);
     EXPECT_EQ(ticks_until<Seconds>(engine_, 10s), 60'000U);
     Nanoseconds::time = 1;
-    EXPECT_EQ(engine_.to_ticks(Nanoseconds::time_point::max()), never);
+    EXPECT_EQ(engine_.to_ticks(Nanoseconds::time_point::max()),
+              LAWN_TIME_INFINITY);
     EXPECT_EQ(engine_.to_ticks(Nanoseconds::now() + 1ms), 1U);
     EXPECT_EQ(engine_.to_ticks(Nanoseconds::now() + 1000001ns), 2U);
     Picoseconds::time = 1'000'000'000 - 1; // a picosecond to go
@@ -258,7 +259,7 @@ TEST_F(HppFunction, StartsAtAPointInTime)
     timer.start_at(engine_, Nanoseconds::now() - 20ms);
     EXPECT_EQ(timer.deadline(), 1500U);
     timer.start_at(engine_, Nanoseconds::time_point::max());
-    EXPECT_EQ(timer.deadline(), never);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
 }
 
 // On the process's clock it is exact, but for the time between two readings.

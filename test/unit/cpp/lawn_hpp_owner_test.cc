@@ -15,8 +15,6 @@ namespace
 
 using namespace std::chrono_literals;
 
-constexpr lawn_time_t never = LAWN_TIME_INFINITY;
-
 struct Memory {
     unsigned left;
     int live = 0;
@@ -111,7 +109,8 @@ TEST(Owner, AnEngineWithoutARateHasTheProcessesClock)
         ASSERT_TRUE(engine);
         EXPECT_EQ(engine.to_ticks(123'456'789ns),
                   lawn_time_from_nsec(123'456'789));
-        EXPECT_EQ(engine.to_ticks(std::chrono::seconds::max()), never);
+        EXPECT_EQ(engine.to_ticks(std::chrono::seconds::max()),
+                  LAWN_TIME_INFINITY);
     }
 }
 

@@ -64,8 +64,6 @@ using namespace std::chrono_literals;
 using lawn::tsc_clock;
 using std::chrono::duration;
 
-constexpr lawn_time_t never = LAWN_TIME_INFINITY;
-
 // An engine of its own clock, a thousand ticks per second.
 class Hpp : public testing::Test
 {
@@ -112,7 +110,7 @@ TEST_F(Hpp, FiresAtTheDeadlineAndNotBefore)
     lawn_time_t fired = 0;
     lawn::timer timer([&](lawn_time_t now) { fired = now; });
     EXPECT_FALSE(timer.is_active());
-    EXPECT_EQ(timer.deadline(), never);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
     timer.start(engine_, 1999us); // 1.999 ticks
     EXPECT_TRUE(timer.is_active());
     EXPECT_EQ(timer.deadline(), 1002U);
@@ -122,7 +120,7 @@ TEST_F(Hpp, FiresAtTheDeadlineAndNotBefore)
     EXPECT_FALSE(timer.is_active());
     EXPECT_EQ(timer.deadline(), 1002U);
     EXPECT_FALSE(timer.stop()); // forgets it, as lawn_timer_stop() does
-    EXPECT_EQ(timer.deadline(), never);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
 }
 
 TEST_F(Hpp, EveryWayToStart)
@@ -140,8 +138,8 @@ TEST_F(Hpp, EveryWayToStart)
     EXPECT_EQ(timer.deadline(), 1850U); // the lawn has seen 1600
     EXPECT_EQ(lawn_count(engine_lawn()), 1U);
     timer.start(engine_, std::chrono::hours::max());
-    EXPECT_EQ(timer.deadline(), never);
-    pass_at(never - 1);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
+    pass_at(LAWN_TIME_INFINITY - 1);
     EXPECT_EQ(fired, 0U);
 }
 
@@ -216,7 +214,7 @@ TEST_F(Hpp, StopAndPause)
     EXPECT_TRUE(timer.pause());
     EXPECT_FALSE(timer.pause());
     EXPECT_FALSE(timer.is_active());
-    EXPECT_EQ(timer.deadline(), never);
+    EXPECT_EQ(timer.deadline(), LAWN_TIME_INFINITY);
     pass_at(1010); // lets go of it
     EXPECT_EQ(fired, 0U);
     timer.start(engine_, 5ms);
@@ -328,7 +326,7 @@ TEST_F(Hpp, TheLawnMayGoFirst)
     engine_ = lawn::engine();
     EXPECT_FALSE(running.is_active());
     EXPECT_FALSE(running.stop());
-    EXPECT_EQ(running.deadline(), never);
+    EXPECT_EQ(running.deadline(), LAWN_TIME_INFINITY);
     EXPECT_FALSE(paused.pause());
     EXPECT_FALSE(expired.stop());
 

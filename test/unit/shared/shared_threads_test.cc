@@ -63,14 +63,14 @@ struct Counted {
     std::atomic<lawn_time_t> deadline{0}; // the earliest that may fire
 };
 
-void on_expired(lawn_shared_t *timer, lawn_time_t now)
+void count_expired(lawn_shared_t *timer, lawn_time_t now)
 {
     Counted *const self = reinterpret_cast<Counted *>(timer);
     self->early += now < self->deadline.load();
     self->fired.fetch_add(1);
 }
 
-void on_released(lawn_shared_t *timer, lawn_time_t)
+void count_released(lawn_shared_t *timer, lawn_time_t)
 {
     reinterpret_cast<Counted *>(timer)->released.fetch_add(1);
 }
@@ -126,7 +126,7 @@ TEST(SharedThreads, EachStartEndsInOneWay)
     std::vector<Counted> all(timers);
     for (Counted &i : all) {
         i.engine = engine.get();
-        lawn_shared_init(&i.timer, box, on_expired);
+        lawn_shared_init(&i.timer, box, count_expired);
     }
     std::atomic<unsigned> running{threads};
     std::vector<std::thread> others;
@@ -139,7 +139,7 @@ TEST(SharedThreads, EachStartEndsInOneWay)
             if (--running == 0) {
                 use_until_fired(&all[0]);
                 for (Counted &i : all) {
-                    lawn_shared_retire(&i.timer, on_released);
+                    lawn_shared_retire(&i.timer, count_released);
                 }
             }
         });
@@ -181,7 +181,7 @@ TEST(SharedThreads, StartersOfOneTimerNeedNoLock)
     const EnginePtr engine = make_engine();
     Counted one;
     one.engine = engine.get();
-    lawn_shared_init(&one.timer, lawn_engine_box(engine.get()), on_expired);
+    lawn_shared_init(&one.timer, lawn_engine_box(engine.get()), count_expired);
     std::atomic<unsigned> running{3};
     std::vector<std::thread> others;
     for (unsigned seed = 0; seed < 3; ++seed) {
@@ -213,7 +213,7 @@ TEST(SharedThreads, StartersOfOneTimerNeedNoLock)
     lawn_engine_progress(engine.get());
     EXPECT_EQ(one.fired, fired);
     EXPECT_LE(one.fired + one.stopped, one.started);
-    lawn_shared_retire(&one.timer, on_released);
+    lawn_shared_retire(&one.timer, count_released);
     lawn_engine_progress(engine.get());
     EXPECT_EQ(one.released, 1U);
 }
@@ -225,7 +225,8 @@ TEST(SharedThreads, ASleeperIsWokenForAnEarlierDeadline)
     const EnginePtr engine = make_engine();
     Counted timer;
     timer.engine = engine.get();
-    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()), on_expired);
+    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()),
+                     count_expired);
     lawn_timer_t late;
     lawn_timer_init(&late, nullptr);
     for (unsigned round = 0; round < 20; ++round) {
@@ -255,7 +256,8 @@ TEST(SharedThreads, APollOfTheProgramsIsWoken)
     const EnginePtr engine = make_engine();
     Counted timer;
     timer.engine = engine.get();
-    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()), on_expired);
+    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()),
+                     count_expired);
     for (unsigned round = 0; round < 20; ++round) {
         std::thread starter([&] {
             lawn_shared_start(&timer.timer, lawn_engine_time(engine.get()));
@@ -277,7 +279,8 @@ TEST(SharedThreads, ASleeperIsWokenForARetiredTimer)
     const EnginePtr engine = make_engine();
     Counted timer;
     lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()), nullptr);
-    std::thread retirer([&] { lawn_shared_retire(&timer.timer, on_released); });
+    std::thread retirer(
+        [&] { lawn_shared_retire(&timer.timer, count_released); });
     while (timer.released == 0) {
         if (lawn_engine_progress(engine.get()) == 0) {
             ASSERT_EQ(lawn_engine_wait(engine.get(), LAWN_TIME_INFINITY),
@@ -341,7 +344,7 @@ TEST(SharedThreads, ABoxIsDestroyedUnderItsUsers)
         for (unsigned t = 0; t < 2; ++t) {
             others.emplace_back([&all, t] {
                 lawn_shared_start(&all[t].timer, 1);
-                lawn_shared_retire(&all[t].timer, on_released);
+                lawn_shared_retire(&all[t].timer, count_released);
                 for (lawn_time_t i = 0; i < 10; ++i) {
                     lawn_shared_start(&all[2 + t].timer, 100 - i);
                 }
@@ -355,7 +358,7 @@ TEST(SharedThreads, ABoxIsDestroyedUnderItsUsers)
         for (unsigned t = 0; t < 2; ++t) {
             EXPECT_EQ(all[t].released, 1U);
             EXPECT_FALSE(lawn_shared_start(&all[2 + t].timer, 1));
-            lawn_shared_retire(&all[2 + t].timer, on_released);
+            lawn_shared_retire(&all[2 + t].timer, count_released);
             EXPECT_EQ(all[2 + t].released, 1U);
         }
     }
@@ -367,7 +370,8 @@ TEST(SharedThreads, TheChildOfAForkHasABoxOfItsOwn)
     const EnginePtr engine = make_engine();
     Counted timer;
     timer.engine = engine.get();
-    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()), on_expired);
+    lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()),
+                     count_expired);
     ASSERT_EQ(lawn_engine_arm(engine.get()), LAWN_OK); // asleep
     const pid_t child = fork();
     if (child == 0) {

@@ -8,6 +8,7 @@
 // instrument.
 
 #include "timer/lawn_impl.h"
+#include "times.h"
 
 #include <lawn/queue.h>
 
@@ -21,8 +22,8 @@
 namespace
 {
 
-constexpr lawn_time_t second = 2'300'000'000;
-constexpr lawn_time_t last_time = LAWN_TIME_INFINITY - 2; // that comes
+using lawn_test::last_time;
+using lawn_test::second;
 constexpr size_t most_moves = 11;
 
 size_t scaled(size_t count)

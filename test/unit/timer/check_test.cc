@@ -4,6 +4,7 @@
 // broken in a lawn that is whole otherwise, is found broken, and is mended.
 
 #include "timer/lawn_impl.h"
+#include "times.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +14,9 @@
 namespace
 {
 
-using namespace lawn;
+using lawn_test::ttl;
 
-constexpr lawn_time_t ttl = 1'000'000;
+using namespace lawn;
 
 class Check : public testing::Test
 {

@@ -4,6 +4,7 @@
 // time, who runs; starts by deadline; and the end of time.
 
 #include "timer_fixture.h"
+#include "times.h"
 
 #include <lawn/queue.h>
 
@@ -12,9 +13,8 @@
 namespace
 {
 
+using lawn_test::last_time;
 using lawn_test::Times;
-
-constexpr lawn_time_t last_time = LAWN_TIME_INFINITY - 2; // that comes
 
 class Deadline : public lawn_test::TimerFixture
 {

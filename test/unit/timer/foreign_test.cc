@@ -8,6 +8,7 @@
 
 #ifndef NDEBUG
 
+#include "times.h"
 #include <lawn/queue.h>
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 namespace
 {
 
-constexpr lawn_time_t ttl = 1'000'000;
+using lawn_test::ttl;
 
 // Parts of the sentences, of which a compiler may print the halves.
 constexpr char overwritten[] = "neither moved nor overwritten";

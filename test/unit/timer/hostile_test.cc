@@ -4,6 +4,7 @@
 // everything, wherever the lawn holds it at that moment; and calls made twice.
 
 #include "timer/lawn_impl.h"
+#include "times.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@
 namespace
 {
 
-constexpr lawn_time_t ttl = 1'000'000;
+using lawn_test::ttl;
 constexpr lawn_time_t late = 3 * ttl; // 500 of a crowd are due
 
 // Timers in every place that a lawn has. After a stall, the nth of them that

@@ -5,6 +5,7 @@
 
 #include "timer/lawn_impl.h"
 #include "timer_fixture.h"
+#include "times.h"
 #include <lawn/observer.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace
 {
 
-constexpr lawn_time_t ttl = 1'000'000;
+using lawn_test::ttl;
 
 class QueuePass : public lawn_test::TimerFixture
 {
@@ -328,7 +329,7 @@ TEST_F(QueuePass, AMemberMayDrainTheLawnInItsCallback)
     }
 }
 
-struct Log : lawn_observer_t {
+struct EventLog : lawn_observer_t {
     std::string text;
     std::vector<const lawn_timer_t *> timers;
 };
@@ -336,10 +337,10 @@ struct Log : lawn_observer_t {
 // Only what the program does and what fires: alarms are the lawn's own.
 TEST_F(QueuePass, AnObserverSeesNoAlarm)
 {
-    Log log;
+    EventLog log;
     log.event = [](lawn_observer_t *observer, lawn_event_t event,
                    const lawn_timer_t *timer, lawn_time_t, lawn_time_t after) {
-        Log *const self = static_cast<Log *>(observer);
+        EventLog *const self = static_cast<EventLog *>(observer);
         self->text += "+-=!>"[static_cast<int>(event)];
         if (timer) {
             EXPECT_EQ(timer->expired, on_expired);

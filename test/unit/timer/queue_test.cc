@@ -3,13 +3,13 @@
 // The promises of lawn/queue.h, one by one, on virtual time.
 
 #include "timer_fixture.h"
+#include "times.h"
 
 namespace
 {
 
 using lawn_test::Times;
-
-constexpr lawn_time_t ttl = 1'000'000;
+using lawn_test::ttl;
 
 class Queue : public lawn_test::TimerFixture
 {

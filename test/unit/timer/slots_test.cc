@@ -4,6 +4,7 @@
 // slot by slot.
 
 #include "timer/slots.h"
+#include "times.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ using namespace lawn;
 namespace
 {
 
-constexpr lawn_time_t end_of_time = LAWN_TIME_INFINITY;
+using lawn_test::end_of_time;
 
 // The lowest class that has the TTL within its circle of slots.
 unsigned class_by_search(lawn_time_t ttl)

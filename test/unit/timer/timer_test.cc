@@ -4,11 +4,12 @@
 // test/model checks them all together.
 
 #include "timer_fixture.h"
+#include "times.h"
 
 namespace
 {
 
-constexpr lawn_time_t second = 2'300'000'000; // ticks of a 2.3 GHz counter
+using lawn_test::second;
 constexpr lawn_time_t day = 86400 * second;
 
 using lawn_test::Times;

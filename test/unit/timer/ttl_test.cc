@@ -5,6 +5,7 @@
 // wherever the clock stands, and whatever it does.
 
 #include "timer/slots.h"
+#include "times.h"
 
 #include <lawn/timer.h>
 
@@ -19,8 +20,9 @@
 namespace
 {
 
+using lawn_test::end_of_time;
+
 // "Never".
-constexpr lawn_time_t end_of_time = LAWN_TIME_INFINITY;
 
 void add_with_neighbours(std::set<lawn_time_t> *ttls, lawn_time_t ttl)
 {

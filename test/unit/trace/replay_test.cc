@@ -146,7 +146,7 @@ protected:
     }
 };
 
-constexpr char header[] = "lawn-trace 1 ticks_per_sec 1e9 budget 64\n";
+constexpr char trace_header[] = "lawn-trace 1 ticks_per_sec 1e9 budget 64\n";
 
 // Connections on a lossy network, some of which lose their peer.
 void run_connections(lawn_engine_t *engine, lawn_time_t *now)
@@ -208,13 +208,14 @@ TEST_F(Replay, FiresWhatWasFiredWhenItWas)
 
 TEST_F(Replay, SpreadsPollsEvenly)
 {
-    const bench::Trace trace = read(std::string(header) + "0 start a 60\n"
-                                                          "10 poll 1\n"
-                                                          "47 poll 4\n"
-                                                          "3 poll 1\n"
-                                                          "0 fire a\n"
-                                                          "0 poll 2\n"
-                                                          "5 start b inf\n");
+    const bench::Trace trace =
+        read(std::string(trace_header) + "0 start a 60\n"
+                                         "10 poll 1\n"
+                                         "47 poll 4\n"
+                                         "3 poll 1\n"
+                                         "0 fire a\n"
+                                         "0 poll 2\n"
+                                         "5 start b inf\n");
     ASSERT_TRUE(replay_once(trace));
     EXPECT_EQ(seen.polls,
               (std::vector<bench::Time>{0, 10, 21, 32, 43, 57, 60, 60, 60}));
@@ -241,18 +242,19 @@ TEST_F(Replay, PollsHaveTheBudget)
 
 TEST_F(Replay, PauseAndStopAreStops)
 {
-    ASSERT_TRUE(replay_once(read(std::string(header) + "0 start 1 5\n"
-                                                       "0 pause 1\n"
-                                                       "0 stop 1\n"
-                                                       "9 poll 1\n")));
+    ASSERT_TRUE(replay_once(read(std::string(trace_header) + "0 start 1 5\n"
+                                                             "0 pause 1\n"
+                                                             "0 stop 1\n"
+                                                             "9 poll 1\n")));
     EXPECT_EQ(seen.stops, 2U);
     EXPECT_EQ(seen.fires.size(), 0U);
 }
 
 TEST_F(Replay, BoundedSchemesGetBoundedTtls)
 {
-    const bench::Trace trace = read(std::string(header) + "0 start 1 500\n"
-                                                          "0 start 2 inf\n");
+    const bench::Trace trace =
+        read(std::string(trace_header) + "0 start 1 500\n"
+                                         "0 start 2 inf\n");
     bench::Contender bounded = contender();
     bounded.traits.bounded_ttl = true;
     ASSERT_TRUE(bench::replay(trace, bounded, bench::Load()));
@@ -262,9 +264,9 @@ TEST_F(Replay, BoundedSchemesGetBoundedTtls)
 
 TEST_F(Replay, GivesNothingWhereThereIsNothingToMeasure)
 {
-    const bench::Trace trace = read(std::string(header) + "1 poll 1\n");
+    const bench::Trace trace = read(std::string(trace_header) + "1 poll 1\n");
     EXPECT_TRUE(replay_once(trace));
-    EXPECT_FALSE(replay_once(read(header)).is_available);
+    EXPECT_FALSE(replay_once(read(trace_header)).is_available);
 
     bench::Contender with_clock = contender();
     with_clock.wait = [](void *, bench::Time) {};
@@ -305,7 +307,7 @@ TEST_F(Replay, ConvertsTicks)
 TEST_F(Replay, AcceptsComments)
 {
     const bench::Trace trace = read(
-        std::string(header) + "# of any length and kind \xff\n#" +
+        std::string(trace_header) + "# of any length and kind \xff\n#" +
         std::string(10'000, 'x') + "\n#\n1 poll 18446744073709551615\n#end\n");
     ASSERT_EQ(trace.events.size(), 1U);
     EXPECT_EQ(trace.events[0].value, UINT64_MAX);
@@ -330,7 +332,7 @@ TEST_F(Replay, RefusesWhatIsNoTrace)
         std::string text;
         std::string message;
     };
-    const std::string first = header;
+    const std::string first = trace_header;
     const Case cases[] = {
         {"", "1: empty, without the header of a trace"},
         {"\n", "1: the line is empty"},
