@@ -1,10 +1,10 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/ucs_compat.h - the timers of UCX, ucs_twheel and ucs_timerq, on top of a
- * lawn. The calls are the same, without the faults listed below. Their names
- * begin with lawn_ucs_. If LAWN_UCS_COMPAT is defined, they also have the names
- * of UCX 1.13, for programs written for it:
+ * lawn/ucs_compat.h - the timers of UCX: ucs_twheel on top of a lawn, and
+ * ucs_timerq. The calls are the same, without the faults listed below. Their
+ * names begin with lawn_ucs_. If LAWN_UCS_COMPAT is defined, they also have the
+ * names of UCX 1.13, for programs written for it:
  *
  *     cc -DLAWN_UCS_COMPAT -include lawn/ucs_compat.h program.c -llawn
  *
@@ -55,15 +55,14 @@
  *     polled every 7 ms fires every 14 ms.
  *   - The loop may remove timers, also the current one. It may add timers, for
  *     the next loop. In UCX, removing skips other timers or reads freed memory.
- *     If a loop breaks, the timers that it did not reach are first in the next
- *     loop.
+ *     If a loop breaks, the timers that it did not reach are still due.
  *   - An interval of 0 is one tick. Cleaning up does not warn of timers that
  *     remain. `timers` is gone.
  *
- * A wheel or a queue takes a lawn, 22 KiB, and a timer of a wheel 48 bytes. In
- * UCX, these are 16 KiB and 32 bytes. Adding a timer to a queue or removing one
- * compares its id with all others, as in UCX. A pass costs only what is due.
- * The patches in contrib/ucx put UCX itself on these timers.
+ * A wheel takes a lawn, 22 KiB, and each of its timers 48 bytes. In UCX, these
+ * are 16 KiB and 32 bytes. A queue is for a handful of timers, for which a lawn
+ * would cost more than it saves: as in UCX, each call looks at all of them. The
+ * patches in contrib/ucx put UCX itself on these timers.
  */
 #ifndef LAWN_UCS_COMPAT_H
 #define LAWN_UCS_COMPAT_H
@@ -249,11 +248,9 @@ static inline void lawn_ucs_wtimer_remove(lawn_ucs_twheel_t *w,
  */
 
 typedef struct lawn_ucs_timer {
-    lawn_timer_t timer;    /* first, so its address is that of the whole */
-    ucs_time_t expiration; /* when the timer is due; 0: at once */
+    ucs_time_t expiration; /* 0 until it has fired: due at once */
     ucs_time_t interval;
     int id;
-    struct lawn_ucs_timerq *queue;
     struct lawn_ucs_timer *next;
 } lawn_ucs_timer_t;
 
@@ -262,11 +259,11 @@ typedef struct lawn_ucs_timerq {
     unsigned depth;  /* how often the owner has taken the lock */
     unsigned num_timers;
     ucs_time_t min_interval; /* UCS_TIME_INFINITY if there is none */
-    ucs_time_t now;          /* the time of the loop that runs */
     lawn_allocator_t memory; /* of the timers */
-    lawn_t *lawn;
     lawn_ucs_timer_t *first;
-    lawn_ucs_timer_t *expired; /* in the latest step of the loop */
+    /* Of the loop that runs: its time, and the timer that it looks at next. */
+    ucs_time_t now;
+    lawn_ucs_timer_t *next;
 } lawn_ucs_timerq_t;
 
 static inline void *lawn_ucs_timerq_malloc(void *arg, size_t size)
@@ -288,13 +285,15 @@ lawn_ucs_timerq_init_with(lawn_ucs_timerq_t *q, const lawn_params_t *params)
 {
     memset(q, 0, sizeof *q);
     q->min_interval = LAWN_TIME_INFINITY;
-    if (params && params->allocator.alloc) {
+    q->memory.alloc = lawn_ucs_timerq_malloc;
+    q->memory.release = lawn_ucs_timerq_free;
+    if (params && (params->allocator.alloc || params->allocator.release)) {
+        if (!params->allocator.alloc || !params->allocator.release) {
+            return UCS_ERR_INVALID_PARAM;
+        }
         q->memory = params->allocator;
-    } else {
-        q->memory.alloc = lawn_ucs_timerq_malloc;
-        q->memory.release = lawn_ucs_timerq_free;
     }
-    return lawn_ucs_create(params, &q->lawn);
+    return UCS_OK;
 }
 
 static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
@@ -304,7 +303,6 @@ static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
 
 static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q)
 {
-    lawn_destroy(q->lawn);
     while (q->first) {
         lawn_ucs_timer_t *const timer = q->first;
         q->first = timer->next;
@@ -332,16 +330,6 @@ static inline void lawn_ucs_timerq_unlock(lawn_ucs_timerq_t *q)
     }
 }
 
-static inline void lawn_ucs_timerq_expired(lawn_timer_t *timer, lawn_time_t now)
-{
-    lawn_ucs_timer_t *const self = (lawn_ucs_timer_t *)timer;
-    const ucs_time_t interval = self->interval ? self->interval : 1;
-    const ucs_time_t late = self->expiration ? now - self->expiration : 0;
-    lawn_timer_start(self->queue->lawn, timer, now, interval - late % interval);
-    self->expiration = lawn_timer_deadline(timer);
-    self->queue->expired = self;
-}
-
 static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
                                                ucs_time_t interval)
 {
@@ -352,20 +340,14 @@ static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
     }
     if (timer) {
         status = UCS_ERR_ALREADY_EXISTS;
-    } else if (!q->lawn || !(timer = (lawn_ucs_timer_t *)q->memory.alloc(
-                                 q->memory.arg, sizeof *timer))) {
+    } else if (!(timer = (lawn_ucs_timer_t *)q->memory.alloc(q->memory.arg,
+                                                             sizeof *timer))) {
         status = UCS_ERR_NO_MEMORY;
     } else {
-        /* A timer that is added inside the loop, which holds the lock, is due
-         * after the loop. */
-        const bool is_nested = q->depth > 1;
-        memset(timer, 0, sizeof *timer);
-        lawn_timer_init(&timer->timer, lawn_ucs_timerq_expired);
-        lawn_timer_start(q->lawn, &timer->timer, 0, is_nested);
+        timer->expiration = 0;
         timer->interval = interval;
         timer->id = id;
-        timer->queue = q;
-        timer->next = q->first;
+        timer->next = q->first; /* where a loop that runs does not come again */
         q->first = timer;
         q->num_timers++;
         if (interval < q->min_interval) {
@@ -387,7 +369,9 @@ static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id)
         lawn_ucs_timer_t *const timer = *link;
         if (timer->id == id) {
             *link = timer->next;
-            lawn_timer_stop(q->lawn, &timer->timer);
+            if (q->next == timer) {
+                q->next = timer->next;
+            }
             q->memory.release(q->memory.arg, timer);
             q->num_timers--;
             status = UCS_OK;
@@ -418,31 +402,51 @@ static inline int lawn_ucs_timerq_is_empty(const lawn_ucs_timerq_t *q)
     return q->num_timers == 0;
 }
 
+static inline void lawn_ucs_timerq_begin(lawn_ucs_timerq_t *q, ucs_time_t now)
+{
+    lawn_ucs_timerq_lock(q);
+    q->now = now;
+    q->next = q->first;
+}
+
+/* If this loop was inside of another one, that begins anew: what has fired in
+ * this one is no longer due. */
+static inline void lawn_ucs_timerq_end(lawn_ucs_timerq_t *q)
+{
+    q->next = q->first;
+    lawn_ucs_timerq_unlock(q);
+}
+
 static inline lawn_ucs_timer_t *
 lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
 {
-    lawn_time_t next;
-    if (!q->first) {
-        return NULL;
+    const ucs_time_t now = q->now;
+    while (q->next) {
+        lawn_ucs_timer_t *const timer = q->next;
+        q->next = timer->next;
+        if (timer->expiration <= now &&
+            timer->expiration != LAWN_TIME_INFINITY) {
+            const ucs_time_t interval = timer->interval ? timer->interval : 1;
+            const ucs_time_t late =
+                timer->expiration ? now - timer->expiration : 0;
+            const ucs_time_t delta = interval - late % interval;
+            timer->expiration = now < LAWN_TIME_INFINITY - delta
+                                    ? now + delta
+                                    : LAWN_TIME_INFINITY;
+            return timer;
+        }
     }
-    q->expired = NULL;
-    do { /* some advances only move a timer */
-        lawn_advance(q->lawn, q->now, 1);
-        next = lawn_next(q->lawn);
-    } while (!q->expired && next <= lawn_now(q->lawn) &&
-             next != LAWN_TIME_INFINITY);
-    return q->expired;
+    return NULL;
 }
 
 /* Locks the queue and runs `code` for each timer that is due, in `timer`. */
 #define lawn_ucs_timerq_for_each_expired(timer, queue, current_time, code)     \
     {                                                                          \
-        lawn_ucs_timerq_lock(queue);                                           \
-        (queue)->now = (current_time);                                         \
+        lawn_ucs_timerq_begin(queue, current_time);                            \
         while (((timer) = lawn_ucs_timerq_next_expired(queue)) != NULL) {      \
             code;                                                              \
         }                                                                      \
-        lawn_ucs_timerq_unlock(queue);                                         \
+        lawn_ucs_timerq_end(queue);                                            \
     }
 
 LAWN_END_DECLS

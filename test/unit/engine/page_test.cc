@@ -79,8 +79,13 @@ protected:
     // What lawn_top prints; its status is in status_.
     std::string top(const std::string &arguments)
     {
+        const char *const program = getenv("LAWN_TOP");
+        if (program == nullptr) {
+            ADD_FAILURE() << "LAWN_TOP is to be the path of lawn_top";
+            return {};
+        }
         const std::string command =
-            std::string(getenv("LAWN_TOP")) + " " + arguments + " 2>&1";
+            std::string(program) + " " + arguments + " 2>&1";
         FILE *const pipe = popen(command.c_str(), "r");
         std::string text;
         for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) {
