@@ -106,19 +106,6 @@ LAWN_BEGIN_DECLS
  * The wheel.
  */
 
-static inline ucs_status_t lawn_ucs_create(const lawn_params_t *params,
-                                           lawn_t **lawn_p)
-{
-    switch (lawn_create(params, lawn_p)) {
-    case LAWN_OK:
-        return UCS_OK;
-    case LAWN_ERR_INVALID_PARAM:
-        return UCS_ERR_INVALID_PARAM;
-    default:
-        return UCS_ERR_NO_MEMORY;
-    }
-}
-
 typedef struct lawn_ucs_wtimer lawn_ucs_wtimer_t;
 typedef void (*lawn_ucs_twheel_callback_t)(lawn_ucs_wtimer_t *self);
 
@@ -147,7 +134,14 @@ lawn_ucs_twheel_init_with(lawn_ucs_twheel_t *w, ucs_time_t resolution,
     w->now = current_time;
     w->max_delta = LAWN_TIME_INFINITY;
     w->num_slots = 1024;
-    return lawn_ucs_create(params, &w->lawn);
+    switch (lawn_create(params, &w->lawn)) {
+    case LAWN_OK:
+        return UCS_OK;
+    case LAWN_ERR_INVALID_PARAM:
+        return UCS_ERR_INVALID_PARAM;
+    default:
+        return UCS_ERR_NO_MEMORY;
+    }
 }
 
 static inline ucs_status_t lawn_ucs_twheel_init(lawn_ucs_twheel_t *w,

@@ -31,6 +31,21 @@ protected:
         ucs_timerq_cleanup(&queue_);
     }
 
+    // Timers with ids from 0 on, of 10 ticks.
+    void add(int count)
+    {
+        for (int id = 0; id < count; ++id) {
+            ucs_timerq_add(&queue_, id, 10);
+        }
+    }
+
+    void remove(int count)
+    {
+        for (int id = 0; id < count; ++id) {
+            ucs_timerq_remove(&queue_, id);
+        }
+    }
+
     // The ids, in any order.
     std::vector<int> expired(ucs_time_t now)
     {
@@ -125,9 +140,7 @@ TEST_F(UcsQueue, FiresAllThatIsDue)
 
 TEST_F(UcsQueue, TheLoopMayRemoveAndAdd)
 {
-    for (int id = 0; id < 4; ++id) {
-        ucs_timerq_add(&queue_, id, 10);
-    }
+    add(4);
     std::vector<int> ids;
     ucs_timer_t *timer = nullptr;
     ucs_timerq_for_each_expired(timer, &queue_, begin, {
@@ -142,9 +155,7 @@ TEST_F(UcsQueue, TheLoopMayRemoveAndAdd)
 
 TEST_F(UcsQueue, WhatABrokenLoopDoesNotReachIsNext)
 {
-    for (int id = 0; id < 4; ++id) {
-        ucs_timerq_add(&queue_, id, 10);
-    }
+    add(4);
     ucs_timer_t *timer = nullptr;
     int reached = -1;
     ucs_timerq_for_each_expired(timer, &queue_, begin, {
@@ -160,9 +171,7 @@ TEST_F(UcsQueue, WhatABrokenLoopDoesNotReachIsNext)
 TEST_F(UcsQueue, TheLoopMayRemoveOthers)
 {
     for (int kept = 0; kept < 4; ++kept) {
-        for (int id = 0; id < 4; ++id) {
-            ucs_timerq_add(&queue_, id, 10);
-        }
+        add(4);
         Ids ids;
         ucs_timer_t *timer = nullptr;
         ucs_timerq_for_each_expired(timer, &queue_, begin, {
@@ -175,9 +184,7 @@ TEST_F(UcsQueue, TheLoopMayRemoveOthers)
         });
         EXPECT_EQ(ids.back(), kept);
         EXPECT_LE(ids.size(), 2U);
-        for (int id = 0; id < 4; ++id) {
-            ucs_timerq_remove(&queue_, id);
-        }
+        remove(4);
     }
 }
 
@@ -185,9 +192,7 @@ TEST_F(UcsQueue, TheLoopMayRemoveOthers)
 TEST_F(UcsQueue, ALoopMayRunInsideALoop)
 {
     for (const size_t most : {size_t{0}, size_t{2}, SIZE_MAX}) {
-        for (int id = 0; id < 5; ++id) {
-            ucs_timerq_add(&queue_, id, 10);
-        }
+        add(5);
         Ids ids;
         ucs_timer_t *outer = nullptr;
         ucs_timerq_for_each_expired(outer, &queue_, begin, {
@@ -204,9 +209,7 @@ TEST_F(UcsQueue, ALoopMayRunInsideALoop)
         std::sort(ids.begin(), ids.end());
         EXPECT_EQ(ids, (Ids{0, 1, 2, 3, 4}));
         EXPECT_EQ(expired(begin + 9), Ids{});
-        for (int id = 0; id < 5; ++id) {
-            ucs_timerq_remove(&queue_, id);
-        }
+        remove(5);
     }
 }
 
