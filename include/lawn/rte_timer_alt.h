@@ -23,19 +23,25 @@
  * Not as in DPDK 22.11:
  *   - No process waits for another. DPDK's processes share locks: one that is
  *     killed while it has a lock stops all of them.
- *   - The pending timers of a process end with it, also if it is killed. Others
- *     may reset them when the process that manages has noticed, within a
- *     millisecond of its passes. Until then they get -EACCES. In DPDK such
- *     timers go on, and one that was being reset can never be used again.
+ *   - The pending timers of a process end with it, also if it is killed. The
+ *     process that manages notices that in a pass, at most a millisecond later.
+ *     Then any process may reset these timers; before that, it gets -EACCES. In
+ *     DPDK such timers go on, and one that was being reset can never be used
+ *     again.
  *   - The pending timers of an lcore end with the process that manages it. The
- *     next one that allocates the data gets the same number, if that is free.
- *     Other processes notice within a millisecond; what they start before does
- *     not run.
+ *     next process that calls rte_timer_data_alloc() gets the same number, if
+ *     that is free. Other processes notice within a millisecond; what they
+ * start before does not run.
  *   - Only the process that has started a pending timer may stop or reset it.
  *     Others get -EACCES. The function that runs the timer may do both.
  *   - Only the process that has allocated the data manages it. In DPDK any may.
- *   - An lcore has at most LAWN_RTE_ALT_TIMERS pending timers, of all processes
- *     together. One more gives -ENOSPC.
+ *   - An lcore has places for LAWN_RTE_ALT_TIMERS timers of all processes
+ *     together. Without a place, a reset gives -ENOSPC. A timer that has fired
+ *     keeps its place until the process that has started it resets a timer of
+ *     the lcore again. Each process also keeps up to 64 places that its stopped
+ *     timers had, for those that it starts next.
+ *   - The numbers begin at 0. No number stands for the timers of
+ *     lawn/rte_timer.h, as 0 does in DPDK.
  *   - Ticks that end beyond 2^64 never expire.
  *   - No rte_timer_alt_dump_stats().
  *
@@ -369,16 +375,41 @@ static inline int lawn_rte_timer_data_dealloc(uint32_t id)
     return 0;
 }
 
-/* Makes timers for the lcores that there are, and stores the number by which
- * all processes know them. Returns 0, -ENOSPC if there are 64 instances,
- * -ENOMEM, or -EIO if the files cannot be made. Not for two threads at once. */
+/* Whether this process manages the data. */
+static inline bool lawn_rte_alt_is_own(const lawn_rte_alt_t *all)
+{
+    uint32_t i = 0;
+    while (i < LAWN_RTE_MAX_LCORE && !all[i].engine) {
+        ++i;
+    }
+    return i < LAWN_RTE_MAX_LCORE;
+}
+
+/* Whether this process manages the data, or another one does, which this one
+ * has found. */
+static inline bool lawn_rte_alt_is_used(lawn_rte_alt_t *all)
+{
+    bool is_used = lawn_rte_alt_is_own(all);
+    uint32_t i;
+    for (i = 0; i < LAWN_RTE_MAX_LCORE && !is_used; ++i) {
+        lawn_rte_spin(&all[i].lock);
+        is_used = all[i].client && !lawn_rte_alt_is_gone(&all[i]);
+        lawn_rte_alt_unlock(&all[i]);
+    }
+    return is_used;
+}
+
+/* Makes timers for the lcores that there are. Stores the number by which all
+ * processes know them, unless `id_ptr` is NULL. Returns 0, -ENOSPC if there are
+ * 64 instances, -ENOMEM, or -EIO if the files cannot be made. Not for two
+ * threads at once. */
 static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
 {
     uint32_t id, i;
     for (id = 0; id < LAWN_RTE_ALT_DATAS; ++id) {
         lawn_status_t status = LAWN_OK;
-        lawn_rte_alt_t *all;
-        if (lawn_rte_alts[id]) {
+        lawn_rte_alt_t *all = lawn_rte_alts[id];
+        if (all && lawn_rte_alt_is_used(all)) {
             continue;
         }
         all = lawn_rte_alt_all(id);
@@ -389,7 +420,9 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
             status = lawn_rte_alt_create(&all[i], id, i);
         }
         if (status == LAWN_OK) {
-            *id_ptr = id;
+            if (id_ptr) {
+                *id_ptr = id;
+            }
             return 0;
         }
         lawn_rte_timer_data_dealloc(id);
@@ -400,10 +433,9 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
     return -ENOSPC;
 }
 
-/* Runs the due timers of the given lcores, or, if none is given, of the
- * caller's. Skips lcores that another thread is managing. Returns 0, -EINVAL
- * for no such data or lcore, or -EPERM in a process that did not allocate
- * it. */
+/* Runs the due timers of the given lcores, or of the caller's if `poll_lcores`
+ * is NULL. Skips lcores that another thread is managing. Returns 0, -EINVAL for
+ * no such data or lcore, or -EACCES in a process that did not allocate it. */
 static inline int lawn_rte_timer_alt_manage(uint32_t id,
                                             const unsigned *poll_lcores,
                                             int n_poll_lcores,
@@ -413,7 +445,7 @@ static inline int lawn_rte_timer_alt_manage(uint32_t id,
         id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
     const unsigned own = LAWN_RTE_LCORE_ID();
     int i;
-    if (n_poll_lcores <= 0 || !poll_lcores) {
+    if (!poll_lcores) {
         poll_lcores = &own;
         n_poll_lcores = 1;
     }
@@ -424,7 +456,7 @@ static inline int lawn_rte_timer_alt_manage(uint32_t id,
         }
         alt = &all[poll_lcores[i]];
         if (!alt->engine) {
-            return -EPERM;
+            return lawn_rte_alt_is_own(all) ? -EINVAL : -EACCES;
         }
         if (__atomic_exchange_n(&alt->is_managed, 1, __ATOMIC_ACQUIRE)) {
             continue;

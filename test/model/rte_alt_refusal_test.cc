@@ -59,15 +59,16 @@ TEST_F(RteAlt, RefusesBadInput)
     EXPECT_EQ(stop(0), 0) << "was never started";
     EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
     EXPECT_EQ(rte_timer_alt_manage(7, nullptr, 0, expired), -EINVAL);
-    EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EPERM)
+    EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EACCES)
         << "it may be another process's";
     rte_timer_data_dealloc(5);
+    EXPECT_EQ(manage(begin, 3), -EINVAL) << "no such lcore";
     EXPECT_EQ(manage(begin, 4), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(9), -EINVAL);
     EXPECT_EQ(status_of(in_child([this] {
                   reset(0, 1);
-                  return manage(begin) == -EPERM ? 0 : 1;
+                  return manage(begin) == -EACCES ? 0 : 1;
               })),
               0)
         << "manages what it has not allocated";
@@ -134,20 +135,55 @@ TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
 
 TEST_F(RteAlt, ThereAreNoMoreDatasThanNumbers)
 {
-    // Numbers that this process takes for another's are not its own.
-    for (uint32_t id = 1; id < 64; ++id) {
-        EXPECT_EQ(
-            rte_timer_alt_reset(id, timer(), 1, SINGLE, 0, nullptr, nullptr),
-            -EINVAL);
+    for (uint32_t expected = 1; expected < 64; ++expected) {
+        uint32_t id = 99;
+        EXPECT_EQ(rte_timer_data_alloc(&id), 0);
+        EXPECT_EQ(id, expected);
     }
     uint32_t id = 99;
     EXPECT_EQ(rte_timer_data_alloc(&id), -ENOSPC);
     EXPECT_EQ(id, 99U);
+    EXPECT_EQ(rte_timer_data_dealloc(7), 0);
+    EXPECT_EQ(rte_timer_data_alloc(nullptr), 0) << "who guesses the number";
     for (uint32_t other = 1; other < 64; ++other) {
         EXPECT_EQ(rte_timer_data_dealloc(other), 0);
     }
+}
+
+// Somebody was too early, or too late.
+TEST_F(RteAlt, ARefusedStartTakesNoNumber)
+{
+    EXPECT_EQ(rte_timer_alt_reset(1, timer(), 1, SINGLE, 0, nullptr, nullptr),
+              -EINVAL);
+    uint32_t id = 99;
     EXPECT_EQ(rte_timer_data_alloc(&id), 0);
-    EXPECT_EQ(rte_timer_data_dealloc(id), 0);
+    EXPECT_EQ(id, 1U);
+    EXPECT_EQ(rte_timer_data_dealloc(1), 0);
+    EXPECT_EQ(rte_timer_data_dealloc(1), -EINVAL);
+}
+
+// A process that has found another's takes the next number, and the same one
+// when that other has gone.
+TEST_F(RteAlt, AClientTakesTheNumberOfAManagerThatIsGone)
+{
+    const pid_t pid = in_child([] {
+        uint32_t id = 99;
+        bool is_right = reset(1, 100) == 0 && rte_timer_data_alloc(&id) == 0 &&
+                        id == 1 && rte_timer_data_dealloc(id) == 0;
+        shared->is_up = true;
+        while (shared->is_up) {
+            sched_yield();
+        }
+        is_right &= rte_timer_data_alloc(&id) == 0 && id == 0 &&
+                    rte_timer_data_dealloc(id) == 0;
+        return is_right ? 0 : 1;
+    });
+    while (!shared->is_up) {
+        sched_yield();
+    }
+    rte_timer_data_dealloc(shared->id);
+    shared->is_up = false;
+    EXPECT_EQ(status_of(pid), 0);
 }
 
 TEST_F(RteAlt, ADirectoryWithoutRoomForFilesIsRefused)

@@ -137,6 +137,18 @@ TEST_F(RteAlt, TimersRunOnTheirLcores)
     EXPECT_EQ(runs.size(), 3U);
 }
 
+// Only without a list is it the caller's lcore that is meant.
+TEST_F(RteAlt, AnEmptyListOfLcoresIsNone)
+{
+    const unsigned lcores[] = {0};
+    EXPECT_EQ(reset(0, 100), 0);
+    shared->now = begin + 100;
+    EXPECT_EQ(rte_timer_alt_manage(shared->id, lcores, 0, expired), 0);
+    EXPECT_EQ(runs.size(), 0U);
+    EXPECT_EQ(rte_timer_alt_manage(shared->id, nullptr, 0, expired), 0);
+    EXPECT_EQ(runs.size(), 1U);
+}
+
 TEST_F(RteAlt, TicksBeyondTheEndOfTimeAreNever)
 {
     EXPECT_EQ(reset(0, UINT64_MAX), 0);
