@@ -20,8 +20,10 @@
  *   - unknown: there is no such timer, or it ended so long ago that the store
  *     has forgotten it.
  * A start that the store has acknowledged survives what its durability names.
- * A stop that was answered `stopped` is never followed by a first delivery.
- * Every operation may be repeated with the same id. A repeat is harmless.
+ * A stop that was answered `stopped` is never followed by a first delivery of
+ * the start that it stopped. An earlier start of the id that has fired may
+ * still be delivered. Every operation may be repeated with the same id. A
+ * repeat is harmless.
  *
  * Times are microseconds: spans are unsigned, and times of day count from 1970
  * by the clock of the Redis server. No clock of a client decides when a timer
@@ -110,10 +112,14 @@ typedef struct {
      * starts BUSY, a little before the namespace is; and the namespace never
      * has more than the bound and shards - 1. */
     uint64_t max_pending;       /* timers; 0: no bound but memory */
-    uint64_t max_payload_bytes; /* of all timers; 0: no bound but memory */
+    uint64_t max_payload_bytes; /* of all timers; 0: no bound but memory. Both
+                                 * bound timers, and not what has fired: each
+                                 * occurrence of a periodic timer stays in the
+                                 * stream until it is answered. */
     uint64_t keep_us;    /* how long the end of a timer is remembered, at least;
                           * 0: one hour */
-    uint64_t keep_count; /* how many ends per shard, at most; 0: 100,000 */
+    uint64_t keep_count; /* with more ends than this, a shard drops the oldest;
+                          * it has twice as many at most; 0: 100,000 */
 } lawn_durable_params_t;
 
 /* Makes a client. It checks the parameters and returns. Connecting goes on in
@@ -220,9 +226,9 @@ typedef struct {
     uint64_t backoff_max_us; /* 0: 10 min */
     lawn_durable_misfire_t misfire;
     uint64_t misfire_us; /* for SKIP; as the back-offs */
-    uint64_t every_us;   /* not 0: fires again and again; at least 10 ms. A
-                          * retry that would come after the next occurrence is
-                          * not made: that supersedes it. */
+    uint64_t every_us;   /* not 0: fires again and again; at least 10 ms. One
+                          * occurrence at a time waits to be tried again; see
+                          * LAWN_DURABLE_RETRY. */
     const char *cron;    /* not NULL: five fields, as cron has them. Fires again
                           * and again. If `due_us` and `delay_us` are 0, the
                           * first time is the expression's next one. */
@@ -264,9 +270,10 @@ typedef struct {
  * still the one given. `done` gets the new generation and the due time. If the
  * timer is not pending with that generation, the status is NO_ELEM, and the
  * state and the generation are those that it has. If the latest update is
- * repeated, the repeat gets the same successful answer, until the timer ends. A
- * new due time for a cron timer is INVALID_PARAM: its expression has the times.
- * Fails as a start does. */
+ * repeated, the repeat is successful, too, until the timer ends. It gets the
+ * same generation and due time, or of a periodic timer that has fired
+ * meanwhile, those of the occurrence to come. A new due time for a cron timer
+ * is INVALID_PARAM: its expression has the times. Fails as a start does. */
 static inline lawn_status_t
 lawn_durable_update(lawn_durable_t *durable,
                     const lawn_durable_update_t *update, lawn_durable_fn_t done,

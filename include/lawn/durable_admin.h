@@ -48,9 +48,10 @@ LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
                                               void *arg);
 
 /* Starts a dead timer anew, due now, with its payload and all attempts; once,
- * also if it was periodic. `done` gets the new generation, or NO_ELEM if there
- * is no such dead letter or a newer timer of this id. A repeat is answered like
- * the first, until the timer ends. Fails as a start does. */
+ * also if it was periodic. It takes the latest letter of the id. `done` gets
+ * the new generation, or NO_ELEM if there is no such dead letter or there is a
+ * timer of this id, as there is of a periodic one until it is stopped. A repeat
+ * is answered like the first, until the timer ends. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);
@@ -63,7 +64,8 @@ typedef struct {
     unsigned shards;   /* of the namespace */
     uint64_t pending;
     uint64_t due;           /* of these: due and not yet fired */
-    uint64_t in_flight;     /* fired and not answered, of both streams */
+    uint64_t in_flight;     /* what has fired and is not answered, of both
+                             * streams; each occurrence of a periodic timer */
     uint64_t dead;          /* dead letters */
     uint64_t payload_bytes; /* counted only if max_payload_bytes was set */
     /* counted since the namespace was made */
@@ -79,8 +81,7 @@ typedef struct {
                           * somebody else has written there. Those timers are
                           * gone, the deliveries are dead letters. */
     uint64_t superseded; /* retries of occurrences of periodic timers that were
-                          * not made, as the next occurrence comes first, or as
-                          * the timer was updated meanwhile */
+                          * not made; see LAWN_DURABLE_RETRY */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,

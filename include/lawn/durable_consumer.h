@@ -80,11 +80,12 @@ typedef enum {
     LAWN_DURABLE_DONE = 0,   /* the timer ends with SUCCESS */
     LAWN_DURABLE_RETRY = 1,  /* pending again; DEAD after the last attempt. Of
                               * a periodic timer, an occurrence is not tried
-                              * again if that would be after the next one, or
-                              * if the timer was updated meanwhile: the next
-                              * one supersedes it. */
+                              * again if that would be after the next one, if
+                              * the timer was updated meanwhile, or if an
+                              * occurrence before it waits to be tried again:
+                              * that one, or the next, supersedes it. */
     LAWN_DURABLE_REJECT = 2, /* the timer ends with FAIL */
-    LAWN_DURABLE_DEFER = 3   /* pending again; this was no attempt */
+    LAWN_DURABLE_DEFER = 3   /* pending again; this delivery was no attempt */
 } lawn_durable_answer_t;
 
 /* The delay of a retry that backs off exponentially, with full jitter. */

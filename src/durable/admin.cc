@@ -154,7 +154,8 @@ struct Sum {
 constexpr Sum sums[] = {
     {"pending", &lawn_durable_stats_t::pending},
     {"due", &lawn_durable_stats_t::due},
-    {"delivered", &lawn_durable_stats_t::in_flight},
+    {"out_in_flight", &lawn_durable_stats_t::in_flight},
+    {"push_in_flight", &lawn_durable_stats_t::in_flight},
     {"dead_letters", &lawn_durable_stats_t::dead},
     {"bytes", &lawn_durable_stats_t::payload_bytes},
     {"started", &lawn_durable_stats_t::started},

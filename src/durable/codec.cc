@@ -297,9 +297,9 @@ std::string retry_verdict(int64_t delay_us, unsigned deliveries,
     return verdict;
 }
 
-std::string defer_verdict(int64_t delay_us)
+std::string defer_verdict(int64_t delay_us, unsigned deliveries)
 {
-    return "w" + std::to_string(delay_us);
+    return "w" + std::to_string(delay_us) + " " + std::to_string(deliveries);
 }
 
 std::string unreadable_identity()

@@ -94,7 +94,7 @@ std::string done_verdict();
 std::string reject_verdict(std::string_view error);
 std::string retry_verdict(int64_t delay_us, unsigned deliveries,
                           std::string_view error);
-std::string defer_verdict(int64_t delay_us);
+std::string defer_verdict(int64_t delay_us, unsigned deliveries);
 // Acknowledges an entry that cannot be decoded and changes no timer: an
 // identity that no delivery has.
 std::string unreadable_identity();

@@ -147,6 +147,17 @@ void ConsumerCore::take_from(unsigned shard)
         reader_of(shard).is_recovering()) {
         return;
     }
+    link_.call(take_call(shard, count),
+               [weak = weak_from_this(), shard](const Answer &answer) {
+                   if (const auto self = weak.lock()) {
+                       self->on_taken(shard, answer);
+                   }
+               });
+    shards_[shard].is_taking = true;
+}
+
+Call ConsumerCore::take_call(unsigned shard, size_t count) const
+{
     Call call;
     call.function = "lawn_take";
     call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
@@ -154,13 +165,7 @@ void ConsumerCore::take_from(unsigned shard)
     call.args = {config_.group, config_.name, std::to_string(config_.lease_us),
                  std::to_string(count)};
     call.shard = shard;
-    link_.call(std::move(call),
-               [weak = weak_from_this(), shard](const Answer &answer) {
-                   if (const auto self = weak.lock()) {
-                       self->on_taken(shard, answer);
-                   }
-               });
-    shards_[shard].is_taking = true;
+    return call;
 }
 
 void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
@@ -288,18 +293,19 @@ std::string ConsumerCore::verdict(const Delivery &delivery,
                            delivery.view.attempt, random_());
     }
     const auto delay = static_cast<int64_t>(std::min(delay_us, longest_delay));
+    const unsigned deliveries =
+        std::min(delivery.view.deliveries, most_deliveries);
     switch (answer) {
     case LAWN_DURABLE_DONE:
         return done_verdict();
     case LAWN_DURABLE_REJECT:
         return reject_verdict(text);
     case LAWN_DURABLE_DEFER:
-        return defer_verdict(delay);
+        return defer_verdict(delay, deliveries);
     case LAWN_DURABLE_RETRY:
         break;
     }
-    return retry_verdict(
-        delay, std::min(delivery.view.deliveries, most_deliveries), text);
+    return retry_verdict(delay, deliveries, text);
 }
 
 lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,

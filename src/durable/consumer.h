@@ -93,12 +93,14 @@ private:
     void recover();
     void ask(unsigned shard, const Args &command, Done done);
     void on_pending(unsigned shard, const Answer &answer);
+    // Takes these entries, which the store has given to this consumer before.
+    void take_own(unsigned shard, std::vector<std::string> entries);
+    void on_own_taken(unsigned shard, std::vector<std::string> left,
+                      const Answer &answer);
     void on_recovered();
-    // Hand what a reply of XREADGROUP has to the core, and return how many
+    // Hands what a reply of XREADGROUP has to the core, and returns how many
     // entries that is.
     size_t take_entries(const redisReply *reply);
-    size_t take_entry(unsigned shard, const redisReply *entry,
-                      unsigned deliveries);
 
     ConsumerCore &core_;
     const std::vector<unsigned> shards_;
@@ -153,9 +155,12 @@ private:
 
     void take();
     void take_from(unsigned shard);
+    // Takes at most `count` whose lease is over, or those whose entries are
+    // added to its arguments.
+    Call take_call(unsigned shard, size_t count) const;
     void on_taken(unsigned shard, const Answer &answer);
     // The one that reads the stream of the shard.
-    const Reader &reader_of(unsigned shard) const
+    Reader &reader_of(unsigned shard) const
     {
         return *readers_[readers_.size() == 1 ? 0 : shard];
     }

@@ -194,9 +194,11 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     if (answer.status != LAWN_OK || !decode(answer.reply, &fired)) {
         ++stats_.errors;
         schedule_->on_lost(shard, call, now);
-        if (is_lasting(answer)) {
-            troubles_[shard] = "cannot fire shard " + std::to_string(shard) +
-                               ": " + answer.error;
+        if (is_lasting(answer) || answer.status == LAWN_OK) {
+            troubles_[shard] =
+                "cannot fire shard " + std::to_string(shard) + ": " +
+                (answer.status == LAWN_OK ? "nobody can read its answer"
+                                          : answer.error);
         }
         return;
     }

@@ -28,6 +28,7 @@ constexpr uint64_t block_ms = 5000;
 // While a shard is left out, which may be back at any time.
 constexpr uint64_t short_block_ms = 1000;
 constexpr size_t most_at_once = 128; // entries of a shard
+constexpr size_t most_own = 500;     // entries of a call
 constexpr uint64_t failure_pause_us = 200000;
 
 bool is_array(const redisReply *reply)
@@ -73,6 +74,7 @@ void Reader::open()
     events.connected = [this] { on_connected(); };
     events.lost = [this](const char *) {
         pause_.stop();
+        to_recover_ = 0;
         is_busy_ = true; // until it is connected again
     };
     channel_ = core_.link_.open_channel(shards_.front(), {}, std::move(events));
@@ -286,21 +288,58 @@ void Reader::ask(unsigned shard, const Args &command, Done done)
 
 void Reader::on_pending(unsigned shard, const Answer &answer)
 {
-    std::vector<std::string> names = core_.not_here(shard, answer);
-    if (names.empty()) {
+    std::vector<std::string> entries = core_.not_here(shard, answer);
+    if (entries.empty()) {
         on_recovered();
+    } else {
+        take_own(shard, std::move(entries));
+    }
+}
+
+// Each time that they are given counts as an attempt. So a delivery that ends
+// every program that it is given to is not given for ever.
+void Reader::take_own(unsigned shard, std::vector<std::string> entries)
+{
+    Call call = core_.take_call(shard, most_own);
+    const auto rest =
+        entries.size() > most_own ? entries.end() - most_own : entries.begin();
+    call.args.insert(call.args.end(), rest, entries.end());
+    entries.erase(rest, entries.end());
+    core_.link_.call(
+        std::move(call), [weak = core_.weak_from_this(), shard,
+                          left = std::move(entries)](const Answer &answer) {
+            if (const auto core = weak.lock()) {
+                core->reader_of(shard).on_own_taken(shard, left, answer);
+            }
+        });
+    core_.shards_[shard].is_taking = true;
+}
+
+void Reader::on_own_taken(unsigned shard, std::vector<std::string> left,
+                          const Answer &answer)
+{
+    core_.shards_[shard].is_taking = false;
+    if (core_.is_stopped_) {
         return;
     }
-    Args claim = {"XCLAIM", core_.link_.key(shard, core_.config_.stream),
-                  core_.config_.group, core_.config_.name, "0"};
-    claim.insert(claim.end(), names.begin(), names.end());
-    ask(shard, claim, [this, shard](const Answer &claimed) {
-        const redisReply *const reply = claimed.reply;
+    const redisReply *const reply = answer.reply;
+    const bool is_added = attempt([&] {
         for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
-            take_entry(shard, reply->element[i], 2);
+            core_.add(shard, reply->element[i], 0);
         }
-        on_recovered();
     });
+    if (to_recover_ == 0) {
+        core_.give(); // the connection was lost: recover() waits for this
+    } else if (answer.status != LAWN_OK) {
+        on_refused({shard}, answer);
+    } else if (!is_added) {
+        to_recover_ = 0;
+        pause_.start_after(retry_us);
+    } else if (!left.empty()) {
+        take_own(shard, std::move(left));
+    } else {
+        on_recovered();
+    }
 }
 
 // After a failure, is_busy_ is false or a pause runs, and all begins anew.
@@ -331,21 +370,15 @@ size_t Reader::take_entries(const redisReply *reply)
         }
         const redisReply *const entries = stream->element[1];
         for (size_t k = 0; k < entries->elements; ++k) {
-            count += take_entry(key->second, entries->element[k], 1);
+            const redisReply *const entry = entries->element[k];
+            if (is_array(entry) && entry->elements == 2 &&
+                is_string(entry->element[0])) {
+                core_.add(key->second, entry, 1);
+                ++count;
+            }
         }
     }
     return count;
-}
-
-size_t Reader::take_entry(unsigned shard, const redisReply *entry,
-                          unsigned deliveries)
-{
-    if (!is_array(entry) || entry->elements != 2 ||
-        !is_string(entry->element[0])) {
-        return 0;
-    }
-    core_.add(shard, entry, deliveries);
-    return 1;
 }
 
 } // namespace lawn::durable

@@ -48,6 +48,27 @@ TEST_F(DurableConsumer, AnswersDecideHowATimerEnds)
     EXPECT_EQ(taker.states[LAWN_DURABLE_FAIL], 1);
 }
 
+// A program that ends of a delivery, and is started anew with its name.
+TEST_F(DurableConsumer, EachTimeThatItIsGivenAgainCountsAsAnAttempt)
+{
+    lawn_durable_start_t start = timer("a", 0, "x");
+    start.max_attempts = 3;
+    this->start(start);
+    lawn_durable_consume_t consume = {};
+    consume.name = "worker";
+    taker.answer = nullptr;
+    for (unsigned times = 1; times <= 3; ++times) {
+        taker.open(consume);
+        run_until([&] { return taker.taken.size() == times; });
+        EXPECT_EQ(taker.taken.back().attempt, 1U);
+        EXPECT_EQ(taker.taken.back().deliveries, times);
+        taker.close();
+    }
+    taker.open(consume);
+    run_until([&] { return get("a").state == LAWN_DURABLE_DEAD; });
+    EXPECT_EQ(taker.taken.size(), 3U);
+}
+
 TEST_F(DurableConsumer, ARetryComesAgainUntilTheAttemptsAreUsedUp)
 {
     taker.answer = [&](const lawn_durable_delivery_t *d) {

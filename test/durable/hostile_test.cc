@@ -7,6 +7,7 @@
 
 #include "client_fixture.h"
 
+#include "durable/script.h"
 #include "durable/socket.h"
 
 #include <poll.h>
@@ -59,6 +60,9 @@ std::string good_reply(const std::vector<std::string> &words)
     }
     if (words[0] == "ZCARD") {
         return ":3\r\n";
+    }
+    if (name == "lawn_version") {
+        return ":" + std::to_string(lawn::durable::script_version) + "\r\n";
     }
     if (name == "lawn_open") {
         return "*5\r\n:4\r\n:0\r\n:0\r\n:1\r\n:1\r\n";

@@ -4,6 +4,10 @@
 
 #include "flow_fixture.h"
 
+#include "durable/script.h"
+
+#include <string.h>
+
 #include <algorithm>
 #include <random>
 #include <set>
@@ -152,6 +156,26 @@ TEST_F(DurablePump, GoesOnAfterLostConnections)
                    lawn_durable_error(*pumping) == nullptr;
         });
     }
+}
+
+TEST_F(DurablePump, SaysThatItCannotReadWhatTheStoreAnswers)
+{
+    add_pump(pumping);
+    start("a", 0);
+    run_until_taken({"a"});
+    std::string script = lawn::durable::script();
+    const std::string end = "return upcoming(f, horizon, most)";
+    script.replace(script.find(end), end.size(), "return 1");
+    server->command({"FUNCTION", "LOAD", "REPLACE", script});
+    start("b", 0);
+    run_until([&] {
+        const char *const error = lawn_durable_error(*pumping);
+        return error && strstr(error, ": nobody can read its answer");
+    });
+    server->command({"FUNCTION", "LOAD", "REPLACE", lawn::durable::script()});
+    run_until([&] { return lawn_durable_error(*pumping) == nullptr; });
+    start("c", 0);
+    run_until_taken({"c"});
 }
 
 // What a message would have told is found by the call after the connection.

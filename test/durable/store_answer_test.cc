@@ -52,7 +52,7 @@ TEST_F(DurableAnswer, DoneAndFailEndATimer)
     EXPECT_EQ(stats()["success"], 1);
     EXPECT_EQ(stats()["fail"], 1);
     EXPECT_EQ(stats()["bytes"], 0);
-    EXPECT_EQ(stats()["delivered"], 0);
+    EXPECT_EQ(stats()["out_in_flight"], 0);
     const Got got = decoded<Got>(get_reply("a"));
     EXPECT_EQ(got.end.generation, a.generation);
     EXPECT_EQ(got.end.due_us, a.due_us);
@@ -83,7 +83,7 @@ TEST_F(DurableAnswer, WhatIsDeferredIsNoAttempt)
 {
     Delivery d = deliver("a", attempts(1));
     for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(answer(d, defer_verdict(0)), Answered::taken);
+        EXPECT_EQ(answer(d, defer_verdict(0, 1)), Answered::taken);
         while (fire().fired() == 0) {
         }
         d = read().at(0);
@@ -268,6 +268,44 @@ TEST_F(DurableAnswer, ARetryCountsWhatWasTaken)
     EXPECT_EQ(decoded<Got>(get_reply("b")).end.attempt, 3U);
 }
 
+// The deliveries before the one that is put off were attempts.
+TEST_F(DurableAnswer, WhatIsDeferredAfterALeaseHasUsedThatAttempt)
+{
+    deliver("a", attempts(2));
+    Delivery d = take(0).at(0);
+    EXPECT_EQ(answer(d, defer_verdict(0, d.deliveries)), Answered::taken);
+    while (fire().fired() == 0) {
+    }
+    d = read().at(0);
+    EXPECT_EQ(d.attempt, 2U);
+    EXPECT_EQ(answer(d, defer_verdict(0, 0)), Answered::refused);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(state("a"), dead);
+}
+
+// A consumer that was started anew with its name asks for what it had.
+TEST_F(DurableAnswer, WhatAConsumerHadIsGivenToItOnceMore)
+{
+    const Delivery a = deliver("a", attempts(3));
+    const Delivery b = deliver("b");
+    const auto retake = [&](const char *name) {
+        return deliveries_in(
+            call("lawn_take", "due body meta out ended0 ended1 dead",
+                 {group, name, "1000000000", "100", a.entry, "9-9"}));
+    };
+    EXPECT_TRUE(retake("other").empty());
+    for (unsigned deliveries = 2; deliveries <= 3; ++deliveries) {
+        const std::vector<Delivery> own = retake(consumer);
+        ASSERT_EQ(own.size(), 1U);
+        EXPECT_EQ(own[0].id, "a");
+        EXPECT_EQ(own[0].deliveries, deliveries);
+    }
+    EXPECT_TRUE(retake(consumer).empty());
+    EXPECT_EQ(state("a"), dead);
+    EXPECT_EQ(entries("dead").at(0).reason, "lease");
+    EXPECT_EQ(state("b"), delivered);
+}
+
 TEST_F(DurableAnswer, AnOldDeliveryThatNobodyAnswersChangesNothing)
 {
     Options options = attempts(1);
@@ -426,12 +464,10 @@ TEST_F(DurableAnswer, CountsAreRight)
     EXPECT_EQ(s["started"], 3);
     EXPECT_LT(s["next"], s["now"]);
     fire();
-    EXPECT_EQ(stats()["out_waiting"], 2);
+    EXPECT_EQ(stats()["out_in_flight"], 2) << "not read yet";
     read();
     s = stats();
-    EXPECT_EQ(s["out_waiting"], 0);
-    EXPECT_EQ(s["out_in_flight"], 2);
-    EXPECT_EQ(s["delivered"], 2);
+    EXPECT_EQ(s["out_in_flight"], 2) << "not answered yet";
     EXPECT_EQ(s["due"], 0);
     EXPECT_GT(s["next"], s["now"]);
 }

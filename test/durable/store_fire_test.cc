@@ -222,7 +222,7 @@ TEST_F(DurableFire, ATimerThatIsTooLateFails)
     EXPECT_EQ(state("late"), fail);
     EXPECT_EQ(stats()["missed"], 1);
     EXPECT_EQ(stats()["bytes"], 5); // the options of the other
-    EXPECT_EQ(stats()["delivered"], 1);
+    EXPECT_EQ(stats()["out_in_flight"], 1);
 }
 
 // Somebody has had it, and wants it again.
@@ -379,7 +379,7 @@ TEST_F(DurableFire, ABodyThatIsGoneOrForeignStopsNobody)
     EXPECT_EQ(read().at(0).id, "c");
     EXPECT_EQ(stats()["corrupt"], 3);
     EXPECT_EQ(stats()["pending"], 0);
-    EXPECT_EQ(stats()["delivered"], 1); // nothing else is waited for
+    EXPECT_EQ(stats()["out_in_flight"], 1); // nothing else is waited for
 }
 
 } // namespace

@@ -286,7 +286,7 @@ TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
     server.command({"HSET", key("body"), "a", body + '\0' + "x"});
     server.command({"ZADD", key("due"), "1", "a"});
     EXPECT_EQ(fire().fired(), 1U);
-    EXPECT_EQ(stats()["delivered"], 1);
+    EXPECT_EQ(stats()["out_in_flight"], 1);
     const auto bury = [&](const char *name) {
         const Reply read =
             server.command({"XREADGROUP", "GROUP", name, consumer, "STREAMS",
@@ -301,7 +301,7 @@ TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
     const auto s = stats();
     EXPECT_EQ(s.at("corrupt"), 1);
     EXPECT_EQ(s.at("dead_letters"), 1);
-    EXPECT_EQ(s.at("delivered"), 0);
+    EXPECT_EQ(s.at("out_in_flight"), 0);
     EXPECT_EQ(state("a"), 0);
     for (const char *name : {group, "reader"}) {
         EXPECT_EQ(server.command({"XPENDING", key("out"), name})[0].integer, 0);

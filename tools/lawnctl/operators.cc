@@ -59,9 +59,10 @@ std::string item_line(const lawn_durable_item_t &item, bool is_dead)
     line += is_dead || is_open(item.state) ? time_text(item.due_us) : "-";
     line += " " + std::to_string(item.attempt);
     if (is_dead) {
-        line += std::string(" ") + (item.reason != nullptr ? item.reason : "-");
-        const std::string error = item.error != nullptr ? item.error : "-";
-        line += " " + payload_text(error.data(), error.size());
+        for (const char *const text : {item.reason, item.error}) {
+            const std::string shown = text != nullptr ? text : "-";
+            line += " " + payload_text(shown.data(), shown.size());
+        }
     }
     return line;
 }

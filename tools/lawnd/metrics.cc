@@ -129,7 +129,7 @@ constexpr Row of_shards[] = {
      &lawn_durable_stats_t::pending},
     {"due", "gauge", "Timers that are due and have not fired.",
      &lawn_durable_stats_t::due},
-    {"in_flight", "gauge", "Timers that have fired and are not answered.",
+    {"in_flight", "gauge", "What has fired and is not answered.",
      &lawn_durable_stats_t::in_flight},
     {"dead_letters", "gauge", "Dead letters.", &lawn_durable_stats_t::dead},
 };
@@ -155,7 +155,7 @@ constexpr Row only_totals[] = {
      "Timers dropped because others had written over them.",
      &lawn_durable_stats_t::corrupt},
     {"superseded_total", "counter",
-     "Retries not made, as the next occurrence came first.",
+     "Retries of periodic timers not made, as another occurrence came first.",
      &lawn_durable_stats_t::superseded},
 };
 

@@ -5,8 +5,10 @@
 register('lawn_drain', 1, 1, 1, {'allow-oom'}, function(keys, args)
     if args[1] == '1' then
         call('HSET', keys[1], 'draining', 1)
-    else
+    elseif args[1] == '0' then
         call('HDEL', keys[1], 'draining')
+    else
+        return invalid('argument of lawn_drain')
     end
     forget_shard(keys[1])
     return 1
@@ -160,12 +162,12 @@ register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
     return list_ended(keys, state, args[2], most)
 end)
 
--- Entries that the first group was given and has not answered, and those that
--- it was not given yet.
+-- How many entries of the stream the first group has not answered, given to it
+-- or not. The bodies do not tell: that of a periodic timer is pending again.
 local function in_flight(meta, stream)
     local group = call('HGET', meta, group_field(stream))
     if not group then
-        return 0, call('XLEN', stream)
+        return call('XLEN', stream)
     end
     local groups = try('XINFO', 'GROUPS', stream)
     for _, fields in ipairs(groups) do
@@ -174,10 +176,10 @@ local function in_flight(meta, stream)
             info[fields[i]] = fields[i + 1]
         end
         if info.name == group then
-            return info.pending, tonumber(info.lag) or 0
+            return info.pending + (tonumber(info.lag) or 0)
         end
     end
-    return 0, call('XLEN', stream)
+    return call('XLEN', stream)
 end
 
 -- How many entries a stream has had.
@@ -194,18 +196,14 @@ end
 register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
     local now = time()
     local meta = keys[3]
-    local pending = call('ZCARD', keys[1])
     local first = call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')
-    local out_flight, out_wait = in_flight(meta, keys[4])
-    local push_flight, push_wait = in_flight(meta, keys[5])
     local stats = {
         'now', now,
-        'pending', pending,
+        'pending', call('ZCARD', keys[1]),
         'due', call('ZCOUNT', keys[1], '-inf', now),
         'next', first[2] and tonumber(first[2]) or 0,
-        'delivered', math.max(call('HLEN', keys[2]) - pending, 0),
-        'out_waiting', out_wait, 'out_in_flight', out_flight,
-        'push_waiting', push_wait, 'push_in_flight', push_flight,
+        'out_in_flight', in_flight(meta, keys[4]),
+        'push_in_flight', in_flight(meta, keys[5]),
         'dead_letters', call('XLEN', keys[6]),
         'cron', call('SCARD', keys[7]),
         'fired', added(keys[4]) + added(keys[5]),
@@ -217,9 +215,10 @@ register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
         stats[#stats + 1] = name
         stats[#stats + 1] = tonumber(values[i]) or 0
     end
-    -- Each start has a generation of its own.
-    local gen = call('HMGET', meta, 'gen', 'raised')
+    -- Each start has a generation of its own, and `again` counts the others.
+    local gen = call('HMGET', meta, 'gen', 'raised', 'again')
     stats[#stats + 1] = 'started'
-    stats[#stats + 1] = (tonumber(gen[1]) or 0) - (tonumber(gen[2]) or 0)
+    stats[#stats + 1] = (tonumber(gen[1]) or 0) - (tonumber(gen[2]) or 0) -
+        (tonumber(gen[3]) or 0)
     return stats
 end)

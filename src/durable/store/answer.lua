@@ -47,20 +47,22 @@ local function apply(c)
     count(c.s, c.counts)
 end
 
--- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error. What waits,
--- "w<delay_us>", was not tried.
+-- "r<delay_us> <deliveries> <error>" -> delay, deliveries, error. Of what waits,
+-- "w<delay_us> <deliveries>", the last delivery was not tried.
 local function parse_retry(verdict)
     local delay, deliveries, message =
         string.match(verdict, '^r(%d+) (%d+) ?(.*)$')
+    local untried = 0
     if not delay then
-        delay, deliveries, message = string.match(verdict, '^w(%d+)$'), '0', ''
+        delay, deliveries = string.match(verdict, '^w(%d+) (%d+)$')
+        untried = 1
     end
     delay = delay and integer(delay, 0, MOST)
-    deliveries = deliveries and integer(deliveries, 0, 65535)
+    deliveries = deliveries and integer(deliveries, untried, 65535)
     if not delay or not deliveries then
         return nil
     end
-    return delay, deliveries, message
+    return delay, deliveries - untried, message or ''
 end
 
 local function retry_at(c, id, body, due)

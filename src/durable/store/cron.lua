@@ -12,13 +12,15 @@ register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
     for _, id in ipairs(ids) do
         local body = call('HGET', keys[1], id)
         local o = body and parse(body, HEAD + 1)
+        local generation, after
         if o and o.cron and unpack_struct('<d', o.next) == 0 then
-            local generation, due = unpack_struct('<dd', body)
-            if o.after then
-                due = (unpack_struct('<d', o.after))
-            end
-            list[#list + 1] = {id, generation, due, o.expression, o.zone}
-        else -- stopped, started anew, or renewed
+            generation, after = unpack_struct('<dd', body)
+            after = o.after and unpack_struct('<d', o.after) or after
+        end
+        if id_is_valid(id) and integer(generation, 1, MOST) and
+            integer(after, 0, MOST) then
+            list[#list + 1] = {id, generation, after, o.expression, o.zone}
+        else -- stopped, started anew, renewed, or not ours
             call('SREM', keys[2], id)
         end
     end
@@ -42,8 +44,9 @@ local function renew_retry(s, keys, id, body, o, due, due_next)
     end
     local tail = tail_of(o, sub(body, o.payload))
     call('HSET', keys[2], id, first .. tail)
+    local is_superseded = due_next > 0 and due_next <= due and 1 or 0
     count(s, {bytes = bytes_of_tail(tail) - bytes_of(body),
-        superseded = due_next > 0 and due_next <= due and 1 or 0})
+        superseded = is_superseded, again = is_superseded})
     if due_next > 0 then
         wake(s, keys[1], due_next)
     end
@@ -99,17 +102,19 @@ register('lawn_renew', 4, 3, 3 * MAX_BATCH, {'allow-oom'}, function(keys, args)
     if #args % 3 ~= 0 then
         return invalid('number of arguments of lawn_renew')
     end
+    for i = 1, #args, 3 do
+        if not integer(args[i + 1], 1, MOST) or
+            not integer(args[i + 2], 0, MOST) then
+            return invalid('generation or time')
+        end
+    end
     call('SCARD', keys[4])
     local s = shard_of(keys[3], time())
     s.cron = nil
     local renewed = 0
     for i = 1, #args, 3 do
-        local generation = integer(args[i + 1], 1, MOST)
-        local due_next = integer(args[i + 2], 0, MOST)
-        if not generation or not due_next then
-            return invalid('generation or time')
-        end
-        renewed = renewed + renew(s, keys, args[i], generation, due_next)
+        renewed = renewed + renew(s, keys, args[i], tonumber(args[i + 1]),
+            tonumber(args[i + 2]))
     end
     return renewed
 end)

@@ -154,8 +154,9 @@ local function upcoming(f, horizon, most)
     local times = {}
     local limit = f.now + horizon
     for i = 2, #list, 2 do
-        local due = tonumber(list[i])
-        if #times > 0 and due > limit then
+        -- The client takes integers. Others may have written what is none.
+        local due = floor(tonumber(list[i]))
+        if due > MOST or (#times > 0 and due > limit) then
             break
         end
         if due ~= times[#times] then
@@ -184,8 +185,9 @@ local function settle(f, done, ended0, ended1)
         end
         call('HDEL', f.body, unpack(f.gone))
     end
-    if f.missed + f.corrupt > 0 or f.bytes ~= 0 then
-        count(f.s, {missed = f.missed, corrupt = f.corrupt, bytes = f.bytes})
+    if f.missed + f.corrupt + #f.periodic > 0 or f.bytes ~= 0 then
+        count(f.s, {missed = f.missed, corrupt = f.corrupt, bytes = f.bytes,
+            again = #f.periodic})
     end
     trim(f.s, f.out)
     trim(f.s, f.push)

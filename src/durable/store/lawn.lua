@@ -2,7 +2,7 @@
 -- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 --
 -- The store's half of the durable tier: each function is one atomic step on the
--- keys of one shard. PROTOCOL, version 1
+-- keys of one shard. PROTOCOL, version 2
 --
 -- Keys of shard S of namespace N; all have the hash tag {N:S}. In a database
 -- other than 0, its number comes before it, as in 3{N:S}:due: what is
@@ -55,7 +55,7 @@
 -- `shards` is the number of shards by lawn_open. Functions that have it as the
 -- first argument answer with LAWN REOPEN if the shard is not prepared for it.
 --
--- lawn_version: -> 1
+-- lawn_version: -> 2
 -- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
@@ -85,19 +85,21 @@
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
---     "w" + delay_us, which is no attempt
+--     "w" + delay_us + " " + deliveries, the last of which is no attempt
 --     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
---     letter; 3 not tried again, as the next occurrence comes first; 4 no
---     answer, which changes nothing
+--     letter; 3 not tried again, as the next occurrence comes first, another
+--     occurrence waits to be tried again, or the timer was updated; 4 no answer,
+--     which changes nothing
 -- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer,
---     lease_us, count (1..500)
+--     lease_us, count (1..500) [, entry, ..]
 --     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
---     this consumer's. Those that have no attempt left become dead letters.
+--     this consumer's; or, of the entries, those that it has, given once more.
+--     Those that have no attempt left become dead letters.
 -- lawn_bury, due body meta STREAM ended0 ended1 dead: group, entry, .. -> how
 --     many of them, which could not be read, have become dead letters; those of
 --     another than the first group are acknowledged
 -- lawn_release, STREAM: group, consumer, entry, .. -> how many of them it had;
---     they go to others at once, as if they had not been delivered to it
+--     their lease is over, and this delivery does not count
 -- lawn_extend, STREAM: group, consumer, entry, .. -> those still its own
 -- lawn_join, meta STREAM: group [, first]
 --     -> first group of the stream; forgets names of consumers that have gone.
@@ -116,7 +118,9 @@
 --     -> [cursor ("0" then: that was all), [[id, state, generation, due or end,
 --     attempt], ..]]
 -- lawn_drain, meta: 0|1 -> 1; while it is 1, starts are refused with LAWN FULL
--- lawn_stats, due body meta out push dead cron: -> [name, number, ..]
+-- lawn_stats, due body meta out push dead cron: -> [name, number, ..]; of a
+--     stream in flight: what the first group has not answered, given to it or
+--     not
 -- lawn_beat, pumps: pump, stay 0|1, alive_us -> [pumps that are alive, ..]
 --
 -- Errors of their own begin with LAWN and a word: INVALID argument, FULL,
@@ -134,7 +138,7 @@ local function bind()
     band, floor = bit.band, math.floor
 end
 
-local VERSION = 1
+local VERSION = 2
 local MOST = 9e15        -- microseconds; an integer that a double holds
 local HEAD = 18          -- bytes of an identity
 local MAX_ID = 255

@@ -48,12 +48,14 @@ register('lawn_prepare', 1, 5, 5, {'allow-oom'}, function(keys, args)
     if not shards then
         return invalid('shards')
     end
-    local present = call('HMGET', keys[1], unpack(limits))
     for i = 1, 4 do
-        local wanted = integer(args[i], 0, MOST)
-        if not wanted then
+        if not integer(args[i], 0, MOST) then
             return invalid(limits[i])
         end
+    end
+    local present = call('HMGET', keys[1], unpack(limits))
+    for i = 1, 4 do
+        local wanted = tonumber(args[i])
         -- Without a bound there is no field, and a start reads less.
         if wanted > 0 and tonumber(present[i]) ~= wanted then
             call('HSET', keys[1], limits[i], wanted)
@@ -184,6 +186,7 @@ local function put_one(keys, id, old, due, attempt, tail, now)
     local timers = new_timers()
     add_timer(timers, id, due, head(generation, due, attempt) .. tail)
     failure = put(s, keys, timers, room and room.taken or 0)
+    count(s, {again = 1})
     return generation, failure
 end
 
@@ -288,6 +291,9 @@ end)
 
 register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     local id = args[1]
+    if args[2] and not integer(args[2], 0, MOST) then
+        return invalid('generation')
+    end
     local body = call('HGET', keys[2], id)
     if not body then
         local record = find_end(keys[3], keys[4], keys[5], id)
@@ -333,6 +339,9 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     local due = args[3] ~= '' and due_of(args[3], now) or nil
     if args[3] ~= '' and not due then
         return invalid('time')
+    end
+    if not integer(args[2], 0, MOST) then
+        return invalid('generation')
     end
     if payload and #payload > MAX_PAYLOAD then
         return invalid('payload of more than 65536 bytes')

@@ -129,10 +129,13 @@ local function find_end(meta, ended0, ended1, id)
 end
 
 -- Adds to the counters of the shard. Bytes are counted where there is a bound.
+-- The timers have been written by now. So a counter that somebody has made a
+-- text of begins anew.
 local function count(s, counts)
     for name, n in next, counts do
-        if n ~= 0 and (name ~= 'bytes' or s.max_bytes) then
-            call('HINCRBY', s.meta, name, n)
+        if n ~= 0 and (name ~= 'bytes' or s.max_bytes) and
+            type(try('HINCRBY', s.meta, name, n)) == 'table' then
+            call('HSET', s.meta, name, math.max(n, 0))
         end
     end
 end

@@ -40,15 +40,41 @@ local function bury(c, stream, group, entry, fields, deliveries)
     end
 end
 
-register('lawn_take', 7, 4, 4, {'allow-oom'}, function(keys, args)
+-- Those of the entries that the consumer has, as XPENDING says it.
+local function own_of(stream, group, consumer, entries)
+    local own = {}
+    for _, entry in ipairs(entries) do
+        local p = call('XPENDING', stream, group, entry, entry, 1, consumer)[1]
+        if p and p[1] == entry then
+            own[#own + 1] = p
+        end
+    end
+    return own
+end
+
+-- Whether these are names of entries.
+local function are_entries(names)
+    for _, name in ipairs(names) do
+        if not string.match(name, '^%d+%-%d+$') then
+            return false
+        end
+    end
+    return true
+end
+
+register('lawn_take', 7, 4, 4 + 500, {'allow-oom'}, function(keys, args)
     local stream, group, consumer = keys[4], args[1], args[2]
     local lease = integer(args[3], 0, MOST)
     local most = integer(args[4], 1, 500)
-    if not lease or not most or not id_is_valid(consumer) then
-        return invalid('consumer, lease or count')
+    local named = {unpack(args, 5)}
+    if not lease or not most or not id_is_valid(consumer) or
+        not are_entries(named) then
+        return invalid('consumer, lease, count or entry')
     end
-    lease = floor(lease / 1000)
-    local late = call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most)
+    lease = #named == 0 and floor(lease / 1000) or 0
+    local late = #named == 0 and
+        call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most) or
+        own_of(stream, group, consumer, named)
     if #late == 0 then
         return {}
     end
@@ -106,33 +132,27 @@ local LONG_IDLE = 1000000000 -- milliseconds; longer than any lease
 register('lawn_release', 1, 3, 2 + MAX_BATCH, {'allow-oom'},
     function(keys, args)
         local stream, group, consumer = keys[1], args[1], args[2]
-        local released = 0
-        for i = 3, #args do
-            local entry = args[i]
-            local p = try('XPENDING', stream, group, entry, entry, 1, consumer)
-            if p.err then
-                return p
-            end
-            if #p == 1 and p[1][1] == entry then
-                call('XCLAIM', stream, group, consumer, 0, entry,
-                    'IDLE', LONG_IDLE, 'RETRYCOUNT', p[1][4] - 1, 'JUSTID')
-                released = released + 1
-            end
+        local entries = {unpack(args, 3)}
+        if not are_entries(entries) then
+            return invalid('entry')
         end
-        return released
+        local own = own_of(stream, group, consumer, entries)
+        for _, p in ipairs(own) do
+            call('XCLAIM', stream, group, consumer, 0, p[1],
+                'IDLE', LONG_IDLE, 'RETRYCOUNT', p[4] - 1, 'JUSTID')
+        end
+        return #own
     end)
 
 register('lawn_extend', 1, 3, 2 + MAX_BATCH, {'allow-oom'}, function(keys, args)
     local stream, group, consumer = keys[1], args[1], args[2]
+    local entries = {unpack(args, 3)}
+    if not are_entries(entries) then
+        return invalid('entry')
+    end
     local own = {}
-    for i = 3, #args do
-        local p = try('XPENDING', stream, group, args[i], args[i], 1, consumer)
-        if p.err then
-            return p
-        end
-        if #p == 1 and p[1][1] == args[i] then
-            own[#own + 1] = args[i]
-        end
+    for i, p in ipairs(own_of(stream, group, consumer, entries)) do
+        own[i] = p[1]
     end
     if #own > 0 then
         call('XCLAIM', stream, group, consumer, 0, unpack(own), 'JUSTID')
