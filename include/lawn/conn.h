@@ -110,8 +110,9 @@ struct lawn_conn {
     lawn_time_t rto;  /* next TTL of the retransmit timer, backed off */
     lawn_time_t srtt; /* 0: nothing measured yet */
     lawn_time_t rttvar;
-    lawn_time_t unacked_since; /* oldest unacknowledged send, or latest ACK */
-    lawn_time_t since;         /* the open, or an earlier send */
+    /* oldest unacknowledged send, or latest ACK; INFINITY: all acknowledged */
+    lawn_time_t unacked_since;
+    lawn_time_t since; /* the open, or an earlier send */
     lawn_time_t heard_at;
     lawn_time_t retransmitted_at; /* when `attempt` became 1 */
     uint64_t retransmissions;
@@ -122,7 +123,9 @@ struct lawn_conn {
     unsigned probe;   /* probes since something was received */
     lawn_conn_params_t params;
     lawn_conn_ops_t ops;
-    uint64_t reserved[4]; /* so that `params` can grow */
+    lawn_time_t acked_at;      /* latest ACK; 0: none */
+    lawn_time_t excused_until; /* no peer timeout before; 0: no excuse */
+    uint64_t reserved[2];      /* so that `params` can grow */
 };
 
 /* Opens `conn` on `engine` and starts its keepalive. `params` and `ops` are
@@ -149,7 +152,9 @@ LAWN_API lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
 LAWN_API void lawn_conn_close(lawn_conn_t *conn);
 
 /* Something was sent that needs an ACK. Starts the retransmit timer unless it
- * already runs (RFC 6298, 5.1). Must not be called for a retransmission. */
+ * already runs (RFC 6298, 5.1). Sends may be reported in any order. An earlier
+ * send does not restart a timer that already runs, so its peer timeout may be
+ * noticed up to one RTO late. Must not be called for a retransmission. */
 LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
 
 /* New data was acknowledged. `rtt` is a measured round trip, or 0 if there is
@@ -195,7 +200,8 @@ LAWN_API void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
  * data twice (RFC 2883, RFC 3708). This only changes the statistics.
  * lawn_conn_on_ack_of() finds such retransmissions itself, by the Eifel
  * algorithm (RFC 3522): the ACK answers a transmission from before the first
- * retransmission. */
+ * retransmission. Such an ACK counts once, however many retransmissions were
+ * made. */
 LAWN_API void lawn_conn_on_spurious(lawn_conn_t *conn);
 
 /* Something valid was received, so the peer is alive. */
@@ -205,7 +211,8 @@ LAWN_API void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
  * them. Times are in ticks. */
 typedef struct {
     uint64_t retransmissions;  /* calls of `retransmit` */
-    uint64_t spurious;         /* known not to have been needed */
+    uint64_t spurious;         /* ACKs, and calls of on_spurious, that say that
+                                * a retransmission was not needed */
     uint64_t probes;           /* calls of `probe` */
     lawn_time_t rto;           /* lawn_conn_rto() */
     lawn_time_t srtt;          /* smoothed round trip; 0: none measured */

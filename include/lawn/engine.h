@@ -40,12 +40,13 @@
  *
  * The child of a fork() has its own engine in the memory that it inherits,
  * timers and sources included. Nothing that the child does to it affects the
- * parent. The child must call lawn_engine_fd() again, and its calls are not
- * traced. A program may also close the engine's descriptors without a call to
- * the engine, as daemons do that close all descriptors. The next arm, wait, fd
- * or add then opens new ones, and lawn_engine_fd() returns the new descriptor.
- * If other files have got the old numbers meanwhile, the engine does not touch
- * these files.
+ * parent. The child must call lawn_engine_fd() again. Its calls are not traced,
+ * and it writes no statistics page. A program may also close the engine's
+ * descriptors without a call to the engine, as daemons do that close all
+ * descriptors. The next arm, wait, fd or add then opens new ones, and
+ * lawn_engine_fd() returns the new descriptor. If other files have got the old
+ * numbers meanwhile, the engine does not touch these files. A trace whose
+ * descriptor was closed ends.
  */
 #ifndef LAWN_ENGINE_H
 #define LAWN_ENGINE_H
@@ -98,14 +99,16 @@ typedef struct {
 typedef struct {
     uint64_t passes;
     uint64_t fired;          /* timers that fired */
-    uint64_t stalls;         /* passes that came late */
-    lawn_time_t worst_stall; /* ticks, longest time before such a pass */
+    uint64_t stalls;         /* passes and sleeps that came late */
+    lawn_time_t worst_stall; /* ticks, longest time before one of these */
     uint64_t clock_steps;    /* times that the clock went back by > 1 ms */
     lawn_time_t worst_step;  /* ticks, longest of these steps */
     uint64_t moved;          /* timers touched that did not fire */
     uint64_t budget_ends;    /* passes that left due work to the next pass */
-    lawn_time_t worst_pass;  /* ticks, longest time between two passes */
-    lawn_time_t worst_late;  /* ticks, longest from a deadline to its pass */
+    /* Ticks, the longest time between two passes. A sleep is not counted: the
+     * time before it and the time after it are two times. */
+    lawn_time_t worst_pass;
+    lawn_time_t worst_late; /* ticks, longest from a deadline to its pass */
     /* With `time_sources`: the longest poll, in ticks, and the source that was
      * polled, by the two addresses given to lawn_engine_add(). */
     lawn_time_t worst_poll;
@@ -155,8 +158,9 @@ LAWN_API void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source);
  * sources returned, plus the timers touched, whether they fired or only moved.
  * 0 means that there was nothing to do, so a loop that calls this until it
  * returns 0 leaves nothing due. It does not block and cannot fail. It allocates
- * only when lawn_top begins a trace. A call from inside a pass does nothing (an
- * assertion in debug builds). */
+ * only when lawn_top begins a trace. A call from inside a pass, or from inside
+ * another advance or drain of the lawn, does nothing (an assertion in debug
+ * builds). */
 LAWN_API unsigned lawn_engine_progress(lawn_engine_t *engine);
 
 /* Returns the time that the latest pass has read, in ticks; before the first
@@ -238,9 +242,10 @@ LAWN_API size_t lawn_engine_backlog(const lawn_engine_t *engine);
  * is NULL, the call does nothing else. It allocates, and takes time for every
  * timer that runs. Until the recording ends, each call to a timer takes some
  * tens of nanoseconds more. Returns NO_MEMORY; IO, with errno, if the file
- * cannot be opened or another process records to it; BUSY if the lawn has an
- * observer of the program's (lawn/observer.h); INVALID_PARAM from inside an
- * advance or a drain. Engine's thread only. */
+ * cannot be opened, is a FIFO that nobody reads, or is one that another engine
+ * records to, in this process or another; BUSY if the lawn has an observer of
+ * the program's (lawn/observer.h); INVALID_PARAM from inside an advance or a
+ * drain. Engine's thread only. */
 LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
                                          const char *path);
 
@@ -255,6 +260,10 @@ LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
  *     }
  *
  * lawn_engine_wait() arms and waits in one call.
+ *
+ * If the program was absent for `stall_threshold` or longer and then sleeps
+ * without a pass, this is counted as a stall. But the next pass polls once:
+ * when the sleep began, no timer was due and the fd of no source was readable.
  */
 
 /* Sets the timer of the engine's fd to the next deadline, and reads the clock
@@ -263,12 +272,12 @@ LAWN_API lawn_status_t lawn_engine_trace(lawn_engine_t *engine,
  * IO, with errno, if the kernel refuses. Returns INVALID_PARAM from inside a
  * pass or another advance or drain of the lawn.
  *
- * It costs three system calls, a fourth if the deadline has changed, and a look
- * at no more than 256 timers. If these do not show the earliest deadline, the
- * fd wakes the program before it. The passes after such a wake-up move more
- * than 256 timers together, and a timer that is re-armed once moves at most 21
- * times. So timers that were started together wake the program at most 21 times
- * before they fire, whatever their number. */
+ * It costs three system calls, and a fourth if the deadline has changed. It
+ * looks at no more than 256 timers. If it has not found the earliest deadline
+ * then, the fd wakes the program before that deadline. The passes after such an
+ * early wake-up move more than 256 timers to narrower slots. A timer that is
+ * re-armed once moves at most 21 times. So timers that were started together
+ * cause at most 21 early wake-ups, whatever their number. */
 LAWN_API lawn_status_t lawn_engine_arm(lawn_engine_t *engine);
 
 /* Returns an epoll descriptor. It is readable when the fd of a source is

@@ -74,6 +74,14 @@ lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
     return static_cast<lawn_time_t>((uint128{jitter} + 1) * hash >> 64);
 }
 
+// When the peer timeout is over, if there is one.
+lawn_time_t peer_end(const lawn_conn_t *conn)
+{
+    const lawn_time_t end =
+        add_saturating(conn->unacked_since, conn->params.peer_timeout);
+    return later_of(end, conn->excused_until);
+}
+
 // Starts the retransmit timer. It expires after the RTO, or exactly when the
 // peer timeout is over if that is earlier. The callers have seen to it that the
 // peer timeout is not over yet.
@@ -82,9 +90,7 @@ void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
     // Both count from `now`, also if the lawn has seen a later time.
     lawn_time_t deadline = add_saturating(now, conn->rto);
     if (conn->params.peer_timeout != 0) {
-        const lawn_time_t end =
-            add_saturating(conn->unacked_since, conn->params.peer_timeout);
-        deadline = earlier_of(deadline, end);
+        deadline = earlier_of(deadline, peer_end(conn));
     }
     lawn_timer_start_at(conn->engine->lawn, &conn->retransmit, now, deadline);
 }
@@ -119,6 +125,8 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
 {
     received(conn, now);
     conn->attempt = 0;
+    conn->acked_at = now;
+    conn->excused_until = 0;
     if (rtt != 0) {
         const lawn_conn_params_t &params = conn->params;
         const Rtt measured = rtt_update({conn->srtt, conn->rttvar}, rtt);
@@ -132,6 +140,7 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
         }
     }
     if (all_acked) {
+        conn->unacked_since = LAWN_TIME_INFINITY;
         lawn_timer_pause(conn->engine->lawn, &conn->retransmit); // 5.2
     } else {
         // 5.3. The time of the oldest remaining send is not known here, but
@@ -168,16 +177,12 @@ void retransmit_expired(lawn_timer_t *timer, lawn_time_t now)
     lawn_conn_t *const conn = reinterpret_cast<lawn_conn_t *>(
         reinterpret_cast<char *>(timer) - offsetof(lawn_conn_t, retransmit));
     const lawn_conn_params_t &params = conn->params;
-    if (params.peer_timeout != 0 &&
-        now >= add_saturating(conn->unacked_since, params.peer_timeout)) {
+    if (params.peer_timeout != 0 && now >= peer_end(conn)) {
         if (!was_absent(conn)) {
             die(conn, now, LAWN_CONN_PEER_TIMEOUT);
             return;
         }
-        // The peer timeout will be over one RTO from now. `now` is at least
-        // `peer_timeout`, so the difference does not wrap.
-        conn->unacked_since =
-            add_saturating(now - params.peer_timeout, conn->rto);
+        conn->excused_until = add_saturating(now, conn->rto);
     }
     if (params.max_retries != 0 && conn->attempt >= params.max_retries) {
         die(conn, now, LAWN_CONN_RETRY_EXCEEDED);
@@ -259,6 +264,7 @@ lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
     conn->engine = engine;
     conn->since = lawn_engine_now(engine);
     conn->heard_at = conn->since;
+    conn->unacked_since = LAWN_TIME_INFINITY;
     conn->params = given ? params : defaults(engine->ticks_per_sec);
     conn->ops = ops;
     const lawn_conn_params_t &own = conn->params;
@@ -287,10 +293,15 @@ void lawn_conn_close(lawn_conn_t *conn)
 
 void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
 {
-    // RFC 6298, 5.1. A timer that already runs watches an older send.
-    if (conn->engine && !lawn_timer_is_active(&conn->retransmit)) {
-        conn->since = earlier_of(conn->since, now);
-        conn->unacked_since = now;
+    if (!conn->engine) {
+        return;
+    }
+    // Sends may be reported in any order.
+    conn->since = earlier_of(conn->since, now);
+    conn->unacked_since =
+        earlier_of(conn->unacked_since, later_of(now, conn->acked_at));
+    // RFC 6298, 5.1. A timer that already runs is not restarted.
+    if (!lawn_timer_is_active(&conn->retransmit)) {
         start_retransmit(conn, now);
     }
 }
@@ -340,7 +351,6 @@ void lawn_conn_on_spurious(lawn_conn_t *conn)
 void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,
                            size_t size)
 {
-    const bool is_waiting = lawn_timer_is_active(&conn->retransmit);
     const lawn_conn_stats_t known = {
         conn->retransmissions,
         conn->spurious,
@@ -349,7 +359,7 @@ void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,
         conn->srtt,
         conn->rttvar,
         conn->heard_at,
-        is_waiting ? conn->unacked_since : LAWN_TIME_INFINITY,
+        conn->unacked_since,
     };
     copy_known(stats, size, &known, sizeof(known));
 }

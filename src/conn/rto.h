@@ -52,15 +52,18 @@ inline lawn_time_t rto_from_rtt(Rtt rtt, lawn_time_t granularity,
 }
 
 // RFC 6298, 5.5: the timer backs off by `factor` >= 1, up to `max`, which is
-// not below `rto`. The result is rounded down.
+// not below `rto`. What is added is rounded up: if it were rounded down, an RTO
+// of a few ticks would never back off by a factor below 2.
 inline lawn_time_t rto_back_off(lawn_time_t rto, double factor, lawn_time_t max)
 {
-    const double product = static_cast<double>(rto) * factor;
-    if (!(product < static_cast<double>(max))) {
+    const double more = static_cast<double>(rto) * (factor - 1);
+    if (!(more < static_cast<double>(max - rto))) {
         return max;
     }
-    // A double has 53 bits. So a large `rto` may come out smaller than it was.
-    return rto_clamp(static_cast<lawn_time_t>(product), rto, max);
+    // A double that is below the rounded `max - rto` is not above the exact
+    // one. So the sum is at most `max`.
+    const lawn_time_t whole = static_cast<lawn_time_t>(more);
+    return rto + whole + (static_cast<double>(whole) < more);
 }
 
 } // namespace lawn

@@ -280,8 +280,8 @@ void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
 
 unsigned lawn_engine_progress(lawn_engine_t *engine)
 {
-    LAWN_ASSERT(!engine->in_pass);
-    if (LAWN_UNLIKELY(engine->in_pass)) {
+    LAWN_ASSERT(!is_inside(engine));
+    if (LAWN_UNLIKELY(is_inside(engine))) {
         return 0;
     }
     const lawn_time_t now = read_clock(engine);

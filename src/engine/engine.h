@@ -61,9 +61,9 @@ struct lawn_engine {
     void *clock_arg;
     lawn_time_t offset; // how far the clock has gone back
     lawn_time_t now;    // of the latest pass: clock plus offset
-    // A pass at `notable_at` or later is a stall, or ends the longest gap so
-    // far. `notable_at` is `notable_gap` after the latest pass or the end of a
-    // sleep.
+    // A pass, or a sleep that begins, at `notable_at` or later is a stall, or
+    // ends the longest gap so far. `notable_at` is `notable_gap` after the
+    // latest pass or the end of a sleep.
     lawn_time_t notable_at;
     lawn_time_t notable_gap;
     lawn_time_t stall_threshold;
@@ -154,7 +154,8 @@ inline void expect_pass(lawn_engine_t *engine, lawn_time_t time)
     engine->notable_at = add_saturating(time, engine->notable_gap);
 }
 
-// Handles a pass at `notable_at` or later. Returns true if it is a stall.
+// Handles a pass, or a sleep that begins, at `notable_at` or later. Returns
+// true if it is a stall.
 bool note_gap(lawn_engine_t *engine, lawn_time_t now);
 
 // Counts the work of a pass at `now` that has touched timers.

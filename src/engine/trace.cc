@@ -24,30 +24,35 @@ unsigned trace_count;
 namespace
 {
 
-// A lock of the process's, gone when it is, and not inherited. False, with
-// errno, when another process has it; a file that cannot be locked needs none.
+// False, with errno, when another engine writes to the file. A lock of a
+// process would not keep out another engine of this process, and would be lost
+// when any descriptor of the file is closed. So the lock belongs to this
+// opening of the file. A file that cannot be locked needs no lock.
 bool take_file(int fd)
 {
     struct flock lock = {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    if (fcntl(fd, F_SETLK, &lock) != 0 &&
+    if (fcntl(fd, F_OFD_SETLK, &lock) != 0 &&
         (errno == EACCES || errno == EAGAIN)) {
         return false;
     }
     // Not emptied before, for it may have been another's.
     [[maybe_unused]] const int ignored = ftruncate(fd, 0);
+    // Writing waits for the reader of a FIFO, though opening does not.
+    fcntl(fd, F_SETFL, 0);
     return true;
 }
 
+// Fails with ENXIO for a FIFO without a reader, rather than to wait for one.
 int open_to_write(const char *path)
 {
-    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                0666);
 }
 
-// Opens the first of `name`, name.1, name.2, ... that is neither another
-// engine's of this process nor being written by another process. -1, with
-// errno, when it cannot be opened.
+// Opens the first of `name`, name.1, name.2, ... that no engine of this or
+// another process writes to. -1, with errno, when it cannot be opened.
 int open_first(const char *name)
 {
     for (;;) {
@@ -90,13 +95,15 @@ lawn_status_t begin(lawn_engine_t *engine, const char *name,
         return LAWN_ERR_NO_MEMORY;
     }
     const int fd = open_file(name);
-    if (fd < 0) {
+    if (fd < 0 || !write_to(trace, fd)) {
         const int error = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
         end_trace(trace);
         errno = error;
         return LAWN_ERR_IO;
     }
-    write_to(trace, fd);
     engine->trace = trace;
     return LAWN_OK;
 }

@@ -7,6 +7,10 @@
 // The program must not notice this. A write that fails ends the trace, raises
 // no signal and leaves errno alone. The child of a fork has a copy of the
 // buffer and the parent's file. It writes neither.
+//
+// Daemons close all descriptors, and then open other files, which get the same
+// numbers. So the trace recognises its file before it writes to it or closes
+// it, by what fstat() says. If the file is another one, the trace ends.
 
 #include "trace/writer.h"
 
@@ -16,10 +20,12 @@
 #include "timer/lawn_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,7 +42,9 @@ constexpr size_t longest_event = 256; // with the polls before it
 
 struct Trace : lawn_observer_t {
     lawn_allocator_t allocator;
-    int fd; // -1: ended
+    int fd;       // -1: ended
+    dev_t device; // of the file,
+    ino_t inode;  // by which it is recognised
     pid_t owner;
     bool has_begun;
     lawn_time_t last;        // time of the line written last
@@ -82,9 +90,26 @@ ssize_t write_quietly(int fd, const char *data, size_t size)
     return count;
 }
 
+bool owns_file(const Trace *trace)
+{
+    struct stat file = {};
+    return fstat(trace->fd, &file) == 0 && file.st_dev == trace->device &&
+           file.st_ino == trace->inode;
+}
+
+// A child of a fork may have a copy of the descriptor, which would keep the
+// lock of engine/trace.cc. So the owner takes the lock away.
 void end(Trace *trace)
 {
-    close(trace->fd);
+    if (owns_file(trace)) {
+        struct flock lock = {};
+        lock.l_type = F_UNLCK;
+        lock.l_whence = SEEK_SET;
+        if (trace->owner == getpid()) {
+            fcntl(trace->fd, F_OFD_SETLK, &lock);
+        }
+        close(trace->fd);
+    }
     trace->fd = -1;
 }
 
@@ -92,7 +117,7 @@ void flush(Trace *trace)
 {
     const int error = errno;
     size_t done = 0;
-    if (trace->owner != getpid()) {
+    if (trace->owner != getpid() || !owns_file(trace)) {
         end(trace);
     }
     while (trace->fd >= 0 && done < trace->length) {
@@ -247,10 +272,17 @@ Trace *make_trace(const lawn_allocator_t &allocator, double ticks_per_sec,
     return trace;
 }
 
-void write_to(Trace *trace, int fd)
+bool write_to(Trace *trace, int fd)
 {
+    struct stat file = {};
+    if (fstat(fd, &file) != 0) {
+        return false;
+    }
+    trace->device = file.st_dev;
+    trace->inode = file.st_ino;
     trace->fd = fd;
     flush(trace);
+    return true;
 }
 
 lawn_observer_t *observer_of(Trace *trace)

@@ -18,8 +18,9 @@ struct Trace;
 Trace *make_trace(const lawn_allocator_t &allocator, double ticks_per_sec,
                   unsigned budget);
 
-// Begins to write to `fd`, which the trace then owns.
-void write_to(Trace *trace, int fd);
+// Begins to write to `fd`, which the trace then owns. Returns false, with
+// errno, if the kernel does not say which file that is.
+bool write_to(Trace *trace, int fd);
 
 // What is to observe the lawn.
 lawn_observer_t *observer_of(Trace *trace);

@@ -220,9 +220,12 @@ private:
     {
         Model &m = models_[i];
         lawn_conn_on_send(conn(i), now);
-        if (m.is_open && !m.waits) {
+        if (m.is_open) {
             m.since = std::min(m.since, now);
-            m.unacked_since = now;
+            m.unacked_since =
+                std::min(m.unacked_since, std::max(now, m.acked_at));
+        }
+        if (m.is_open && !m.waits) {
             m.wait(now, passes_);
         }
         check_count();
@@ -247,13 +250,15 @@ private:
             return;
         }
         m.attempt = 0;
+        m.acked_at = now;
+        m.excused_until = 0;
+        m.unacked_since = all_acked ? LAWN_TIME_INFINITY : now;
         if (is_sample) {
             m.measure(rtt, lawn_conn_rto(&conns[i]));
         }
         FUZZ_CHECK(lawn_conn_rto(&conns[i]) == m.rto);
         m.waits = false;
         if (!all_acked) {
-            m.unacked_since = now;
             m.wait(now, passes_);
         }
         check_count();
@@ -365,7 +370,7 @@ private:
                    attempt <= m.params.max_retries);
         if (now >= m.peer_end()) {
             FUZZ_CHECK(m.was_absent(stalled_at_));
-            m.unacked_since = add(now - m.params.peer_timeout, m.rto);
+            m.excused_until = add(now, m.rto);
         }
         m.attempt = attempt;
         m.back_off(lawn_conn_rto(&conns[i]));

@@ -32,7 +32,9 @@ struct Model {
     bool waits = false; // for an ACK
     lawn_time_t retransmit_due = 0;
     lawn_time_t keepalive_due = 0;
-    lawn_time_t unacked_since = 0;
+    lawn_time_t unacked_since = LAWN_TIME_INFINITY;
+    lawn_time_t acked_at = 0;
+    lawn_time_t excused_until = 0;
     lawn_time_t since = 0; // nothing was sent before
     lawn_time_t rto = 0;
     lawn_time_t least_rtt = LAWN_TIME_INFINITY;
@@ -64,7 +66,8 @@ struct Model {
     {
         return params.peer_timeout == 0
                    ? LAWN_TIME_INFINITY
-                   : add(unacked_since, params.peer_timeout);
+                   : std::max(add(unacked_since, params.peer_timeout),
+                              excused_until);
     }
 
     // Something sent at `now` is unacknowledged.

@@ -66,6 +66,21 @@ TEST_F(Conn, AStallBeyondThePeerTimeoutRetransmitsFirst)
     EXPECT_EQ(take_log(), "d2@60100");
 }
 
+// The excuse is for what was sent before it was answered.
+TEST_F(Conn, AnAckAfterAStallEndsTheExcuse)
+{
+    params_.peer_timeout = 50 * msec; // less than the RTO
+    open();
+    pass_at(start);
+    send();
+    pass_at(start + 250 * msec);
+    EXPECT_EQ(take_log(), "r1@250");
+    run_to(start + 260 * msec);
+    ack(0, false);
+    run_to(start + sec);
+    EXPECT_EQ(take_log(), "d2@310");
+}
+
 TEST_F(Conn, AProgramThatAlwaysPollsLateFindsADeadPeer)
 {
     params_.peer_timeout = sec;

@@ -146,6 +146,24 @@ TEST_F(ConnSample, OneOfASendBeforeTheOpeningCountsIfToldOf)
     EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec);
 }
 
+// Also if something newer was sent first.
+TEST_F(ConnSample, OneOfASendBeforeTheOpeningCountsIfToldOfLater)
+{
+    pass_at(start + 8 * msec);
+    open();
+    send();
+    lawn_conn_on_send(&conn_, start);
+    ack(8 * msec, true);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec);
+    lawn_conn_close(&conn_);
+
+    open();
+    send();
+    lawn_conn_on_send(&conn_, start);
+    ack_of(start, false);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec);
+}
+
 // The RTO is learnt also when everything was sent twice.
 TEST_F(ConnSample, AnEchoedTimeEndsABackoff)
 {

@@ -89,6 +89,79 @@ TEST_F(ConnStats, WithoutARetransmissionNoneWasSpurious)
     EXPECT_EQ(stats().spurious, 1U);
 }
 
+TEST_F(ConnStats, StayWithAConnectionThatIsClosedOrDead)
+{
+    params_.max_retries = 1;
+    open();
+    pass_at(start + 5 * msec);
+    send();
+    lawn_time_t told = 0;
+    then_ = [&](lawn_conn_t *, char what) {
+        told = what == 'd' ? stats().unacked_since : told;
+    };
+    run_to(start + sec);
+    EXPECT_EQ(told, start + 5 * msec);
+    EXPECT_EQ(stats().unacked_since, start + 5 * msec);
+    open();
+    EXPECT_EQ(stats().unacked_since, LAWN_TIME_INFINITY);
+    send();
+    lawn_conn_close(&conn_);
+    EXPECT_EQ(stats().unacked_since, start + sec);
+    open();
+    send();
+    ack(0, true);
+    lawn_conn_close(&conn_);
+    EXPECT_EQ(stats().unacked_since, LAWN_TIME_INFINITY);
+}
+
+// The peer gets one more RTO, which may be longer than the peer timeout. What
+// was sent stays as old as it is.
+TEST_F(ConnStats, AnAbsenceThatIsExcusedMakesNoSendYounger)
+{
+    params_.peer_timeout = 50 * msec;
+    open();
+    pass_at(start);
+    send();
+    pass_at(start + 250 * msec);
+    EXPECT_EQ(take_log(), "r1@250");
+    EXPECT_EQ(stats().unacked_since, start);
+    run_to(start + sec);
+    EXPECT_EQ(take_log(), "d2@350");
+    EXPECT_EQ(stats().unacked_since, start);
+}
+
+// What was sent first counts, whenever it is told of. But an ACK that has come
+// since shows that the peer lived.
+TEST_F(ConnStats, SendsMayBeToldOfInAnyOrder)
+{
+    pass_at(start + 8 * msec);
+    open();
+    send();
+    lawn_conn_on_send(&conn_, start);
+    EXPECT_EQ(stats().unacked_since, start);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), now_ + 100 * msec);
+    lawn_conn_on_send(&conn_, start + 3 * msec);
+    EXPECT_EQ(stats().unacked_since, start);
+    pass_at(start + 20 * msec);
+    ack(0, false);
+    lawn_conn_on_send(&conn_, start + 9 * msec);
+    EXPECT_EQ(stats().unacked_since, start + 20 * msec);
+    ack(0, true);
+    lawn_conn_on_send(&conn_, start + 9 * msec);
+    EXPECT_EQ(stats().unacked_since, start + 20 * msec);
+}
+
+TEST_F(ConnStats, AnAckCountsOnceAsSpurious)
+{
+    open();
+    pass_at(start + msec);
+    send();
+    run_to(now_ + 350 * msec);
+    EXPECT_EQ(stats().retransmissions, 2U);
+    lawn_conn_on_ack_of(&conn_, now_, start + msec, true);
+    EXPECT_EQ(stats().spurious, 1U);
+}
+
 TEST_F(ConnStats, BeginAnewWithTheConnection)
 {
     open();

@@ -94,6 +94,22 @@ TEST(Rto, SaturatesAtTheEndsOf64Bits)
     EXPECT_EQ(rtt_update({1, 0}, 1).srtt, 1U);
 }
 
+// By a tick at least, unless the factor is 1.
+TEST(Rto, BacksOffFromAnyRto)
+{
+    EXPECT_EQ(rto_back_off(1, 1.5, 1000), 2U);
+    EXPECT_EQ(rto_back_off(9, 1.1, 1000), 10U);
+    EXPECT_EQ(rto_back_off(7, 1 + 1e-9, 1000), 8U);
+    EXPECT_EQ(rto_back_off(999, 1.25, 1000), 1000U);
+    for (int bit = 0; bit < 64; ++bit) {
+        // A double can only hold a neighbour of most of these.
+        const lawn_time_t rto = (lawn_time_t{1} << bit) / 5 * 3 + 1;
+        EXPECT_EQ(rto_back_off(rto, 1, infinity), rto);
+        EXPECT_GT(rto_back_off(rto, 1.01, infinity), rto);
+        EXPECT_EQ(rto_back_off(rto, 1.01, rto + 1), rto + 1);
+    }
+}
+
 TEST(Rto, BacksOffUpToTheMaximum)
 {
     EXPECT_EQ(rto_back_off(100, 2, 1000), 200U);

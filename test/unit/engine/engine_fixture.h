@@ -25,6 +25,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,6 +51,18 @@ inline int lowest_free_fd()
     const int fd = eventfd(0, 0);
     close(fd);
     return fd;
+}
+
+// Runs `work` in a child, from which it does not return; true if it did well.
+inline bool does_well_in_a_child(const std::function<bool()> &work)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);            // rather than to wait for ever
+        exit(work() ? 0 : 1); // not _exit(): instruments have their say
+    }
+    int status = -1;
+    return waitpid(child, &status, 0) == child && status == 0;
 }
 
 struct Allocations {

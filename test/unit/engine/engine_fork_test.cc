@@ -10,24 +10,11 @@
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 
 using namespace lawn_test;
 
 namespace
 {
-
-// Runs `work` in a child, from which it does not return; true if it did well.
-bool does_well_in_a_child(const std::function<bool()> &work)
-{
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(60);            // rather than to wait for ever
-        exit(work() ? 0 : 1); // not _exit(): instruments have their say
-    }
-    int status = -1;
-    return waitpid(child, &status, 0) == child && status == 0;
-}
 
 void signal_fd(int fd)
 {

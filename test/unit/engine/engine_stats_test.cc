@@ -83,6 +83,33 @@ TEST_F(EngineStats, WhatIsMovedIsNotFired)
     EXPECT_EQ(lateness().max, 0U);
 }
 
+// The plain timer inside of it may come up although nothing of the program is
+// due, or long after the deadline that it had.
+TEST_F(EngineStats, ASharedTimerIsAsLateAsItsCallback)
+{
+    lawn_shared_t timer;
+    lawn_shared_init(&timer, lawn_engine_box(engine_), nullptr);
+    lawn_shared_start(&timer, now_ + msec);
+    pass();
+    lawn_shared_stop(&timer);
+    pass_at(now_ + 3 * msec);
+    lawn_shared_start(&timer, now_ + msec);
+    pass();
+    lawn_shared_start(&timer, now_ + 5 * msec);
+    pass_at(now_ + 3 * msec);
+    EXPECT_EQ(stats().fired, 0U);
+    EXPECT_EQ(stats().worst_late, 0U);
+    lawn_histogram_t late = lateness();
+    EXPECT_EQ(lawn_histogram_count(&late), 0U);
+    pass_at(now_ + 2 * msec + 7);
+    EXPECT_EQ(stats().fired, 1U);
+    EXPECT_EQ(stats().worst_late, 7U);
+    late = lateness();
+    EXPECT_EQ(lawn_histogram_count(&late), 1U);
+    lawn_shared_retire(&timer, nullptr);
+    pass();
+}
+
 TEST_F(EngineStats, TheLongestPassIsKept)
 {
     pass_at(start + sec); // no pass before it
@@ -101,6 +128,60 @@ TEST_F(EngineStats, TheLongestPassIsKept)
     pass_at(now_ + 10 * msec);
     EXPECT_EQ(stats().stalls, 2U);
     EXPECT_EQ(stats().worst_pass, 20 * msec);
+}
+
+// Nothing was due when it ended, so it needs no second poll.
+TEST_F(EngineStats, AnAbsenceThatEndsInASleepIsAStall)
+{
+    add('a');
+    for (const bool waits : {false, true}) {
+        SCOPED_TRACE(waits);
+        lawn_engine_reset_stats(engine_);
+        EXPECT_EQ(pass(), "a");
+        now_ += sec;
+        EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_TIMED_OUT);
+        EXPECT_EQ(stats().stalls, 0U); // it has not slept
+        start_timer(1);
+        EXPECT_EQ(waits ? lawn_engine_wait(engine_, LAWN_TIME_INFINITY)
+                        : lawn_engine_arm(engine_),
+                  LAWN_OK);
+        EXPECT_EQ(stats().stalls, 1U);
+        EXPECT_EQ(stats().worst_stall, sec);
+        EXPECT_EQ(stats().worst_pass, sec);
+        EXPECT_EQ(pass_at(now_ + 1), "at");
+        EXPECT_EQ(stats().stalls, 1U);
+    }
+    // Shorter ones count for the longest time without a pass. Sleeps do not.
+    lawn_engine_reset_stats(engine_);
+    pass();
+    now_ += 5;
+    start_timer(sec);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    pass_at(now_ + sec / 2);
+    EXPECT_EQ(stats().worst_pass, 5U);
+    EXPECT_EQ(stats().stalls, 0U);
+    // BUSY is no sleep: the pass counts it, and polls twice.
+    now_ += sec;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    EXPECT_EQ(stats().stalls, 0U);
+    EXPECT_EQ(pass(), "aat");
+    EXPECT_EQ(stats().stalls, 1U);
+}
+
+// Before the first pass nothing was polled, so nothing is late.
+TEST_F(EngineStats, ASleepBeforeTheFirstPassIsNoStall)
+{
+    now_ += sec;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(stats().stalls, 0U);
+    EXPECT_EQ(stats().worst_pass, 0U);
+    // The latest time at which one can sleep.
+    create();
+    now_ = LAWN_TIME_INFINITY - 1;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    now_ = LAWN_TIME_INFINITY;
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    EXPECT_EQ(stats().stalls, 0U);
 }
 
 TEST_F(EngineStats, ADeadlineThatWasPastIsLate)

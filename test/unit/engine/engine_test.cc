@@ -355,7 +355,7 @@ TEST_F(Engine, SourcesMayBeRemovedBetweenPasses)
 TEST_F(Engine, IsNotReentrant)
 {
     const auto reenter = [this] {
-        EXPECT_DEBUG_DEATH(lawn_engine_progress(engine_), "in_pass");
+        EXPECT_DEBUG_DEATH(lawn_engine_progress(engine_), "is_inside");
         EXPECT_DEBUG_DEATH(lawn_engine_destroy(engine_), "is_inside");
         EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_INVALID_PARAM);
         EXPECT_EQ(lawn_engine_wait(engine_, 0), LAWN_ERR_INVALID_PARAM);
@@ -368,8 +368,9 @@ TEST_F(Engine, IsNotReentrant)
 }
 
 // The engine's lawn may also be advanced and drained by its own functions.
-TEST_F(Engine, DoesNotSleepOrEndInsideItsLawn)
+TEST_F(Engine, DoesNotRunSleepOrEndInsideItsLawn)
 {
+    add('a');
     lawn_t *const lawn = lawn_engine_lawn(engine_);
     static lawn_engine_t *engine;
     static unsigned calls;
@@ -378,6 +379,7 @@ TEST_F(Engine, DoesNotSleepOrEndInsideItsLawn)
     const auto each = [](lawn_timer_t *, lawn_time_t) {
         EXPECT_EQ(lawn_engine_arm(engine), LAWN_ERR_INVALID_PARAM);
         EXPECT_EQ(lawn_engine_wait(engine, 0), LAWN_ERR_INVALID_PARAM);
+        EXPECT_DEBUG_DEATH(lawn_engine_progress(engine), "is_inside");
         EXPECT_DEBUG_DEATH(lawn_engine_destroy(engine), "is_inside");
         ++calls;
     };
@@ -388,6 +390,8 @@ TEST_F(Engine, DoesNotSleepOrEndInsideItsLawn)
     lawn_timer_start(lawn, &timer, now_, 5);
     EXPECT_EQ(lawn_drain(lawn, each), 1U);
     EXPECT_EQ(calls, 2U);
+    EXPECT_EQ(log_, "");
+    EXPECT_EQ(stats().passes, 0U);
     EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
 }
 

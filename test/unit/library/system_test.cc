@@ -68,7 +68,7 @@ TEST_F(System, AnEngineWithoutItsPageIsNotMade)
             undo([=] { lawn_engine_destroy(engine); });
             return status;
         },
-        {});
+        {"stat64"}); // a page may do without its PID namespace
     EXPECT_EQ(entries_of(LAWN_PAGE_DIRECTORY, own), 0U);
     EXPECT_NE(testing::internal::GetCapturedStderr().find(strerror(EIO)),
               std::string::npos);
@@ -200,7 +200,12 @@ TEST_F(System, ATraceTellsThatItCannotBeOpened)
             });
             return status;
         },
-        {"fcntl64", "ftruncate64", "write"});
+        {"fcntl64", "ftruncate64", "fstat64", "write"});
+    // A file that cannot be told from others is not written to.
+    EXPECT_EQ(refuse("fstat64", EIO,
+                     [&] { return lawn_engine_trace(engine, path_.c_str()); }),
+              LAWN_ERR_IO);
+    unlink(path_.c_str());
     lawn_engine_destroy(engine);
 }
 

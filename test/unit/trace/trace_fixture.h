@@ -18,6 +18,20 @@
 namespace lawn_test
 {
 
+inline const std::string header =
+    "lawn-trace 1 ticks_per_sec 1000000000 budget 64\n";
+
+// More than any buffer holds.
+inline void run_much(lawn_engine_t *engine)
+{
+    lawn_timer_t timer = {};
+    for (unsigned i = 0; i < 20'000; ++i) {
+        lawn_engine_start(engine, &timer, 1000 + i);
+        lawn_engine_progress(engine);
+    }
+    lawn_engine_stop(engine, &timer);
+}
+
 class Trace : public Engine
 {
 protected:

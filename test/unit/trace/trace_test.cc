@@ -1,7 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Recording: what LAWN_TRACE writes, into which file, and that the program
-// never feels it.
+// Recording: what LAWN_TRACE writes, and that the program never feels it.
 
 #include "trace_fixture.h"
 
@@ -14,7 +13,6 @@
 #include <cerrno>
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 using namespace lawn_test;
 
@@ -52,8 +50,6 @@ void *__wrap_realloc(void *memory, size_t size)
 
 namespace
 {
-
-const std::string header = "lawn-trace 1 ticks_per_sec 1000000000 budget 64\n";
 
 TEST_F(Trace, RecordsWhatIsDone)
 {
@@ -252,17 +248,6 @@ TEST_F(Trace, CreateSaysWhenItHasNoMemory)
     EXPECT_EQ(lawn::trace_count, 0U);
 }
 
-// More than any buffer holds.
-void run_much(lawn_engine_t *engine)
-{
-    lawn_timer_t timer = {};
-    for (unsigned i = 0; i < 20'000; ++i) {
-        lawn_engine_start(engine, &timer, 1000 + i);
-        lawn_engine_progress(engine);
-    }
-    lawn_engine_stop(engine, &timer);
-}
-
 TEST_F(Trace, BeginsAndEndsWhileTimersRun)
 {
     start_timer(500);
@@ -399,64 +384,6 @@ TEST_F(Trace, LeavesASignalThatWaits)
     const timespec at_once = {0, 0};
     EXPECT_EQ(sigtimedwait(&pipe_signal, nullptr, &at_once), SIGPIPE);
     EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &old_mask, nullptr), 0);
-}
-
-// What the child does must not show in the parent's file, nor end it.
-TEST_F(Trace, ChildWritesNothing)
-{
-    record();
-    start_timer(1000);
-    const pid_t child = fork();
-    if (child == 0) {
-        run_much(engine_);
-        lawn_engine_destroy(engine_);
-        engine_ = nullptr;
-        exit(0); // not _exit(): instruments have their say
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    pass_at(start + 3);
-    EXPECT_EQ(named(finish()), header + "0 start A 1000\n"
-                                        "3 poll 1\n");
-}
-
-TEST_F(Trace, ProcessesShareNoFile)
-{
-    set_trace("trace");
-    int ready[2];
-    int done[2];
-    ASSERT_EQ(pipe(ready), 0);
-    ASSERT_EQ(pipe(done), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        close(done[1]);
-        create();
-        char byte = 0;
-        const bool good =
-            ::write(ready[1], &byte, 1) == 1 && read(done[0], &byte, 1) == 0;
-        lawn_timer_t timer = {};
-        lawn_engine_start(engine_, &timer, 9);
-        lawn_engine_destroy(engine_);
-        _exit(good && !HasFailure() ? 0 : 1);
-    }
-    char byte = 0;
-    ASSERT_EQ(read(ready[0], &byte, 1), 1);
-    // The same name as the child's, whose file it is.
-    EXPECT_EQ(lawn_engine_trace(engine_, path_of("trace").c_str()),
-              LAWN_ERR_IO);
-    EXPECT_TRUE(errno == EACCES || errno == EAGAIN);
-    record();
-    for (const int fd : {ready[0], ready[1], done[0], done[1]}) {
-        close(fd);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    lawn_engine_destroy(engine_);
-    engine_ = nullptr;
-    EXPECT_EQ(named(text("trace")), header + "0 start A 9\n");
-    EXPECT_EQ(text("trace.1"), header);
 }
 
 } // namespace
