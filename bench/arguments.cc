@@ -19,6 +19,18 @@ namespace
 
 constexpr double greatest_number = 1e8;
 
+// What getopt_long() returns for the first name: no letter.
+constexpr int long_option = 256;
+
+// getopt_long() may stay at an argument of which one letter is unknown, and
+// goes on from any other.
+std::string unknown_option(char **argv)
+{
+    return optopt > 0 && optopt < long_option
+               ? std::string("-") + static_cast<char>(optopt)
+               : argv[optind - 1];
+}
+
 } // namespace
 
 [[noreturn]] void refuse(const std::string &why)
@@ -36,24 +48,23 @@ std::vector<GivenOption> given_options(int argc, char **argv,
     for (size_t i = 0; i < names.size(); ++i) {
         known.push_back({names[i],
                          i < with_argument ? required_argument : no_argument,
-                         nullptr, static_cast<int>(i)});
+                         nullptr, long_option + static_cast<int>(i)});
     }
     known.push_back({});
     std::vector<GivenOption> given;
     opterr = 0;
     for (;;) {
-        const int at = optind;
         const int which = getopt_long(argc, argv, ":", known.data(), nullptr);
         if (which == -1) {
             return given;
         }
         if (which == ':') {
-            refuse(std::string(argv[at]) + " needs an argument");
+            refuse(std::string(argv[optind - 1]) + " needs an argument");
         }
         if (which == '?') {
-            refuse("unknown option " + std::string(argv[at]));
+            refuse("unknown option " + unknown_option(argv));
         }
-        given.push_back({which, optarg});
+        given.push_back({which - long_option, optarg});
     }
 }
 

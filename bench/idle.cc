@@ -3,6 +3,8 @@
 // What a pass of an idle engine costs beside a reading of the clock, which it
 // cannot do without: both in turns, in ticks, medians. A thousand timers run.
 
+#include "finish.h"
+
 #include <lawn/engine.h>
 
 #include <algorithm>
@@ -32,8 +34,12 @@ double median(std::vector<double> &values)
 
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
+    if (argc > 1) {
+        std::fprintf(stderr, "lawn_idle: unexpected argument '%s'\n", argv[1]);
+        return 2;
+    }
     lawn_engine_t *bare = nullptr;
     lawn_engine_t *engine = nullptr;
     if (lawn_engine_create(nullptr, &bare) != LAWN_OK ||
@@ -68,4 +74,5 @@ int main()
                 median(with), median(with) / least);
     lawn_engine_destroy(engine);
     lawn_engine_destroy(bare);
+    return bench::finish_output(0);
 }

@@ -10,6 +10,7 @@
 #include <lawn/shared.h>
 #include <lawn/timer.h>
 
+#include <cstdio>
 #include <vector>
 
 namespace
@@ -153,8 +154,13 @@ OPERATION(op_idle_pass_box)(World &world)
     repeat(world, pass);
 }
 
-int main()
+int main(int argc, char **argv)
 {
+    if (argc > 1) {
+        std::fprintf(stderr, "lawn_instructions: unexpected argument '%s'\n",
+                     argv[1]);
+        return 2;
+    }
     World world;
     lawn_engine_params_t params = {};
     params.clock = clock_of;

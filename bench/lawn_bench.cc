@@ -6,6 +6,7 @@
 // least and the greatest in the CSV. Only ratios within one run mean anything.
 
 #include "conformance.h"
+#include "finish.h"
 #include "machine.h"
 #include "options.h"
 #include "plot.h"
@@ -188,7 +189,7 @@ int run(const Options &options, const Trace &trace)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "threads") == 0) {
-        return run_threads(argc - 1, argv + 1);
+        return finish_output(run_threads(argc - 1, argv + 1));
     }
     const Options options = parse_options(argc, argv);
     int failure = bad_usage;
@@ -196,7 +197,7 @@ int main(int argc, char **argv)
         const Trace trace =
             options.replay ? read_trace(options.replay) : Trace();
         failure = 1;
-        return run(options, trace);
+        return finish_output(run(options, trace));
     } catch (const std::exception &error) {
         fprintf(stderr, "lawn_bench: %s\n", error.what());
         return failure;

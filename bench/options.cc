@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include "arguments.h"
+#include "finish.h"
 
 #include <lawn/base.h>
 
@@ -109,8 +110,8 @@ void print_help()
     for (const Contender &contender : contenders()) {
         print_contender(contender);
     }
-    printf("\nExit status: 0; 1 when a contender is broken or a file cannot be "
-           "written;\n2 for a wrong option or trace.\n");
+    printf("\nExit status: 0; 1 when a contender is broken or an output cannot "
+           "be written;\n2 for a wrong option or trace.\n");
 }
 
 // What was given; empty and NULL: not.
@@ -186,10 +187,10 @@ void apply(int choice, const char *argument, Options &options, Given &given)
         break;
     case version:
         printf("lawn_bench %s\n", lawn_version());
-        exit(0);
+        exit(finish_output(0));
     case help:
         print_help();
-        exit(0);
+        exit(finish_output(0));
     default:
         break;
     }

@@ -5,6 +5,7 @@
 // all due, were all re-armed, all paused, or lie in one slot. Unlike lawn_bench
 // it sees inside: how many timers were moved.
 
+#include "finish.h"
 #include "timer/lawn_impl.h"
 
 #include <lawn/queue.h>
@@ -221,5 +222,5 @@ int main(int argc, char **argv)
     for (const Case &which : cases) {
         is_bounded = run(which, static_cast<size_t>(count)) && is_bounded;
     }
-    return is_bounded ? 0 : 1;
+    return bench::finish_output(is_bounded ? 0 : 1);
 }

@@ -73,5 +73,9 @@ int main(void)
     lawn_service_destroy(service);
     printf("%u in time, %u took too long\n", atomic_load(&in_time),
            atomic_load(&too_long));
+    if (fflush(stdout) != 0) {
+        perror("service: standard output");
+        return 1;
+    }
     return atomic_load(&in_time) + atomic_load(&too_long) == JOBS ? 0 : 1;
 }

@@ -249,6 +249,16 @@ static uint64_t parse(const char *text, uint64_t least, uint64_t most)
     return number;
 }
 
+/* Returns the exit status. */
+static int finish(void)
+{
+    if (fflush(stdout) != 0) {
+        perror("udp: standard output");
+        return 1;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"count", 1, NULL, 'c'},
@@ -269,8 +279,11 @@ int main(int argc, char **argv)
             drop = parse(optarg, 0, 99);
         } else if (option == 'l') {
             port = parse(optarg, 1, 65535);
-        } else { /* getopt_long() has said what is wrong */
-            return option == 'h' ? puts(usage) < 0 : 2;
+        } else if (option == 'h') {
+            puts(usage);
+            return finish();
+        } else {
+            return 2; /* getopt_long() has said what is wrong */
         }
     }
     if (port != 0 && argc != optind) {
@@ -303,5 +316,5 @@ int main(int argc, char **argv)
     close_side(&client);
     close_side(&server);
     lawn_engine_destroy(engine);
-    return status;
+    return finish();
 }

@@ -7,9 +7,10 @@
  */
 #include <lawn/lawn.h>
 
+#include "finish.h"
+
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #if LAWN_HAVE_VERBS
 #include <infiniband/verbs.h>
@@ -135,16 +136,6 @@ static void print_help(void)
            "hardware counter.\n");
 }
 
-/* A report that was cut short, for example by a full disk, is a failure. */
-static int finish(void)
-{
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("lawn_info: standard output");
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
-}
-
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"clock", no_argument, NULL, 'c'},
@@ -188,7 +179,7 @@ int main(int argc, char **argv)
 
     if (help) {
         print_help();
-        return finish();
+        return finish_output("lawn_info");
     }
     const bool all = !clock && !build && !devices && !version;
     if (version) {
@@ -206,5 +197,5 @@ int main(int argc, char **argv)
     if (all || devices) {
         print_devices();
     }
-    return finish();
+    return finish_output("lawn_info");
 }

@@ -6,10 +6,12 @@
  * publish their statistics: the program was started with LAWN_STATS=NAME, or
  * sets a `stats_name` (lawn/engine.h).
  */
+#include "finish.h"
 #include "report.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,27 +34,29 @@ typedef struct {
 
 static void print_help(void)
 {
-    printf("usage: lawn_top [--once] [--json | --prometheus] [--pid PID]\n"
-           "                [--interval SECONDS] [--histogram]\n"
-           "       lawn_top --trace PID FILE\n"
-           "       lawn_top --end-trace PID\n"
-           "\n"
-           "Shows the engines of programs that run with LAWN_STATS=NAME.\n"
-           "\n"
-           "  --once              print one report, and end\n"
-           "  --json              as JSON; times in microseconds\n"
-           "  --prometheus        as Prometheus reads it; times in seconds\n"
-           "  --pid PID           of this process only\n"
-           "  --interval SECONDS  between two reports; 1 by default\n"
-           "  --histogram         print how late timers have fired, too\n"
-           "  --trace PID FILE    have the process record its timers in FILE,\n"
-           "                      its next engines in FILE.1, FILE.2, ...\n"
-           "  --end-trace PID     end that\n"
-           "  --version           print the version\n"
-           "  --help              print this\n"
-           "\n"
-           "Exits with 0, 1 when there is no such engine or the process does\n"
-           "not answer, or 2 when the command line is wrong.\n");
+    printf(
+        "usage: lawn_top [--once] [--json | --prometheus] [--pid PID]\n"
+        "                [--interval SECONDS] [--histogram]\n"
+        "       lawn_top --trace PID FILE\n"
+        "       lawn_top --end-trace PID\n"
+        "\n"
+        "Shows the engines of programs that run with LAWN_STATS=NAME.\n"
+        "\n"
+        "  --once              print one report, and end\n"
+        "  --json              as JSON; times in microseconds\n"
+        "  --prometheus        as Prometheus reads it; times in seconds\n"
+        "  --pid PID           of this process only\n"
+        "  --interval SECONDS  between two reports; 1 by default\n"
+        "  --histogram         print how late timers have fired, too\n"
+        "  --trace PID FILE    have the process record its timers in FILE,\n"
+        "                      its next engines in FILE.1, FILE.2, ...\n"
+        "  --end-trace PID     end that\n"
+        "  --version           print the version\n"
+        "  --help              print this\n"
+        "\n"
+        "Exits with 0, 1 when there is no such engine, the process does not\n"
+        "answer or the report cannot be written, or 2 when the command line\n"
+        "is wrong.\n");
 }
 
 static bool parse_pid(const char *text, int64_t *pid)
@@ -181,6 +185,21 @@ static bool name_trace(char *name, size_t size, const char *file, size_t i)
     return length > 0 && (size_t)length < size;
 }
 
+/* Call it before anything that changes errno. */
+static void print_trace_error(const options_t *options, lawn_status_t status)
+{
+    const char *why = status == LAWN_ERR_TIMED_OUT
+                          ? "the engine makes no pass, and does not answer"
+                      : status == LAWN_ERR_IO ? strerror(errno)
+                                              : lawn_status_string(status);
+    if (*options->trace != '\0') {
+        fprintf(stderr, "lawn_top: %s: %s\n", options->trace, why);
+    } else {
+        fprintf(stderr, "lawn_top: process %" PRId64 ": %s\n",
+                options->trace_pid, why);
+    }
+}
+
 static int trace(const options_t *options)
 {
     pages_t pages;
@@ -200,11 +219,7 @@ static int trace(const options_t *options)
         }
         const lawn_status_t status = page_trace(&pages.pages[i], name);
         if (status != LAWN_OK) {
-            fprintf(stderr, "lawn_top: %s: %s\n", options->trace,
-                    status == LAWN_ERR_TIMED_OUT
-                        ? "the engine makes no pass, and does not answer"
-                    : status == LAWN_ERR_IO ? strerror(errno)
-                                            : lawn_status_string(status));
+            print_trace_error(options, status);
             result = 1;
         } else if (*name != '\0') {
             report_name(&pages.pages[i], shown);
@@ -212,7 +227,7 @@ static int trace(const options_t *options)
         }
     }
     pages_close(&pages);
-    return result;
+    return finish_output("lawn_top") != EXIT_SUCCESS ? EXIT_FAILURE : result;
 }
 
 static void report(const options_t *options, const pages_t *pages,
@@ -264,12 +279,12 @@ static int watch(const options_t *options)
         read_anew(&pages);
         printf(is_screen ? "\033[H\033[2J" : "");
         report(options, &pages, has_same(&pages, &before) ? &before : NULL);
-        const bool is_over = fflush(stdout) != 0 || options->once;
+        const int result = finish_output("lawn_top");
         pages_close(&before);
         before = pages;
-        if (is_over) {
+        if (result != EXIT_SUCCESS || options->once) {
             pages_close(&before);
-            return ferror(stdout) != 0;
+            return result;
         }
         sleep_msec(options->interval_msec);
     }
@@ -287,7 +302,7 @@ int main(int argc, char **argv)
         } else {
             printf("lawn_top %s\n", lawn_version());
         }
-        return fflush(stdout) != 0;
+        return finish_output("lawn_top");
     }
     return options.trace ? trace(&options) : watch(&options);
 }

@@ -42,6 +42,15 @@ static bool is_in_use(const char *path, int64_t pid)
     return found;
 }
 
+/* Returns whether the PID of a page is a PID of this process's namespace. */
+static bool is_of_namespace(const lawn_page_owner_t *owner)
+{
+    struct stat status = {0};
+    return owner->pid_namespace != 0 &&
+           stat(LAWN_PAGE_NAMESPACE, &status) == 0 &&
+           status.st_ino == owner->pid_namespace;
+}
+
 static lawn_page_t *map_page(const char *path)
 {
     struct stat status = {0};
@@ -59,7 +68,8 @@ static lawn_page_t *map_page(const char *path)
 }
 
 /* Returns NULL unless the page can be read, is of this version and of process
- * `pid` (0: of any), and is in use. Removes a page that is no longer in use. */
+ * `pid` (0: of any), and may be in use. Removes a page that is not. Keeps a
+ * page of another PID namespace, where its process may live. */
 static lawn_page_t *open_page(const char *path, int64_t pid)
 {
     lawn_page_t *shared = map_page(path);
@@ -69,7 +79,8 @@ static lawn_page_t *open_page(const char *path, int64_t pid)
     bool is_good =
         __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) == LAWN_PAGE_MAGIC &&
         shared->size == sizeof(lawn_page_t);
-    if (is_good && !is_in_use(path, shared->owner.pid)) {
+    if (is_good && is_of_namespace(&shared->owner) &&
+        !is_in_use(path, shared->owner.pid)) {
         unlink(path);
         is_good = false;
     }

@@ -26,9 +26,9 @@ typedef struct {
 } pages_t;
 
 /* Opens the pages of process `pid` (0: of all processes), and removes pages
- * that dead processes have left. Pages that cannot be opened are left out, such
- * as those of other users. Returns false, with errno, if there is no memory or
- * no directory. */
+ * that dead processes of this PID namespace have left. Pages that cannot be
+ * opened are left out, such as those of other users. Returns false, with errno,
+ * if there is no memory or no directory. */
 bool pages_open(pages_t *pages, int64_t pid);
 
 void pages_close(pages_t *pages);

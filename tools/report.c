@@ -134,16 +134,56 @@ void report_lateness(const page_t *page)
 
 /* ---- For programs */
 
+/* Returns the bytes of the character of UTF-8 that `text` begins with, or 0 if
+ * it begins with none. Table 3-7 of the Unicode Standard has the limits of the
+ * second byte. */
+static size_t utf8_length(const char *text)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+    unsigned char least = 0x80;
+    unsigned char most = 0xbf;
+    size_t length = 4;
+    if (byte[0] < 0x80) {
+        return 1;
+    }
+    if (byte[0] < 0xc2 || byte[0] > 0xf4) {
+        return 0;
+    }
+    if (byte[0] < 0xe0) {
+        length = 2;
+    } else if (byte[0] < 0xf0) {
+        length = 3;
+        least = byte[0] == 0xe0 ? 0xa0 : least;
+        most = byte[0] == 0xed ? 0x9f : most; /* no surrogates */
+    } else {
+        least = byte[0] == 0xf0 ? 0x90 : least;
+        most = byte[0] == 0xf4 ? 0x8f : most;
+    }
+    for (size_t i = 1; i < length; ++i) {
+        if (byte[i] < least || byte[i] > most) {
+            return 0; /* also at the end of the text */
+        }
+        least = 0x80;
+        most = 0xbf;
+    }
+    return length;
+}
+
 /* Prints a name, which may contain anything. Quotes and backslashes are
  * escaped. Control characters are escaped by "\\u00.." in JSON and left out
- * otherwise. */
+ * otherwise. Bytes that are not of UTF-8 become U+FFFD, because a reader may
+ * refuse the whole report for them: a name may be cut within a character. */
 static void print_text(const char *text, bool is_json)
 {
-    for (const char *c = text; *c != '\0'; ++c) {
-        if (*c == '"' || *c == '\\') {
+    size_t length;
+    for (const char *c = text; *c != '\0'; c += length > 0 ? length : 1) {
+        length = utf8_length(c);
+        if (length == 0) {
+            printf("\xef\xbf\xbd");
+        } else if (*c == '"' || *c == '\\') {
             printf("\\%c", *c);
         } else if ((unsigned char)*c >= ' ' && *c != 127) {
-            putchar(*c);
+            printf("%.*s", (int)length, c);
         } else if (is_json) {
             printf("\\u%04x", (unsigned)(unsigned char)*c);
         }

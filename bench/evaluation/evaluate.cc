@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "conformance.h"
+#include "finish.h"
 #include "machine.h"
 #include "memory.h"
 #include "plot.h"
@@ -180,8 +181,8 @@ void print_help()
     for (const Contender &contender : all_contenders()) {
         printf("  %-20s %s\n", contender.traits.name, contender.traits.source);
     }
-    printf("\nExit status: 0; 1 when a contender is broken or a file cannot be "
-           "written;\n2 for a wrong option.\n");
+    printf("\nExit status: 0; 1 when a contender is broken or an output cannot "
+           "be written;\n2 for a wrong option.\n");
 }
 
 enum Option {
@@ -253,7 +254,7 @@ void apply(int choice, const char *argument, Options &options)
         break;
     case help:
         print_help();
-        exit(0);
+        exit(finish_output(0));
     default:
         break;
     }
@@ -423,7 +424,9 @@ int run(const Options &options)
         is_good = run(*experiment, options, csv) && is_good;
         printf("\n%s took %.1f s\n", experiment->name,
                lawn_time_to_sec(lawn_get_time() - begin));
-        fflush(stdout);
+        if (finish_output(0) != 0) {
+            return 1;
+        }
     }
     return is_good ? 0 : 1;
 }

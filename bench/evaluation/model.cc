@@ -8,6 +8,8 @@
 #include "evaluation/measurement.h"
 #include "evaluation/prediction.h"
 
+#include "finish.h"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -324,7 +326,7 @@ int main(int argc, char **argv)
         return 2;
     }
     try {
-        return run(options);
+        return bench::finish_output(run(options));
     } catch (const std::exception &failure) {
         fprintf(stderr, "lawn_model: %s\n", failure.what());
         return 1;

@@ -13,7 +13,8 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
+
+#include <getopt.h>
 
 namespace bench
 {
@@ -214,10 +215,22 @@ void print_own(const Sharings &all, unsigned repetitions, unsigned rounds)
 
 int run_threads(int argc, char **argv)
 {
-    const bool is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (argc > 1 + is_quick) {
-        refuse("threads does not know '" + std::string(argv[1 + is_quick]) +
-               "'");
+    bool is_quick = false;
+    for (const auto &[which, argument] :
+         given_options(argc, argv, {"quick", "help"}, 0)) {
+        if (which == 1) {
+            std::printf("usage: lawn_bench threads [--quick]\n\n"
+                        "Compares ways in which threads share timers: what an "
+                        "operation costs the threads\nand the owner of the "
+                        "timers, in nanoseconds.\n\n"
+                        "  --quick  small and once\n"
+                        "  --help\n");
+            return 0;
+        }
+        is_quick = true;
+    }
+    if (optind != argc) {
+        refuse("unexpected argument '" + std::string(argv[optind]) + "'");
     }
     const Sharings all = all_sharings();
     const unsigned repetitions = is_quick ? 1 : 5;

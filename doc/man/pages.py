@@ -18,6 +18,8 @@ GOES_ON = re.compile(r"(The same|As \w+,) ")
 # The statuses, without LAWN_ERR_ in front.
 STATUS = re.compile(r"\b(OK|INVALID_PARAM|NO_MEMORY|BUSY|UNSUPPORTED|IO|"
                     r"NO_ELEM|TIMED_OUT)\b")
+# What a comment says of a function that was added to those of another library.
+ADDED = re.compile(r"\b(UCX|DPDK) has no such call\b")
 WIDTH = 76
 
 
@@ -139,13 +141,18 @@ class Manual:
         self.version = version
         self.output = output
         self.headers = [headers.Header(path) for path in paths]
-        # Functions that go by names of other libraries', too: a page for all
-        # of a header's, which tells what differs.
-        self.renamed = set()
+        # Functions that go by names of other libraries', too, and those that
+        # were added to them: a page for all of a header's, which tells what
+        # differs.
+        self.compatible = set()
         for path in paths:
-            self.renamed.update(re.findall(
+            self.compatible.update(re.findall(
                 r"^#define \w+ (lawn_(?:rte|ucs)_\w+)$", path.read_text(),
                 re.M))
+        for header in self.headers:
+            for item in header.of("function"):
+                if ADDED.search(" ".join(item.comment)):
+                    self.compatible.update(item.names)
         self.pages = {}  # of each function
 
     def groups(self, header):
@@ -212,10 +219,10 @@ class Manual:
         synopsis = [".nf", f".B #include <{header.include}>"]
         types, functions = [], []
         if header.is_inline:
-            for each in header.prototypes(self.renamed):
+            for each in header.prototypes(self.compatible):
                 synopsis += [".PP", *prototype(each)]
             for item in header.of("function"):
-                if item.names[0] in self.renamed:
+                if item.names[0] in self.compatible:
                     functions += [".TP", f"\\fB{escaped(item.names[0])}\\fP()",
                                   *roff(item.comment)]
         else:
@@ -252,7 +259,7 @@ class Manual:
                 self.function_page(header, group,
                                    firsts[max(0, i - 1):i + 2])
         for header in self.headers:
-            for name in header.declared & self.renamed:
+            for name in header.declared & self.compatible:
                 self.write(name, f".so man3/{header.page}.3\n")
         self.write("lawn", ".so man3/lawn.h.3\n")
 

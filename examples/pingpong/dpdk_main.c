@@ -106,7 +106,7 @@ static int run_one_side(side_t *side, const options_t *options, uint16_t id)
     }
     int result = side_run(side);
     side_report(side);
-    return result;
+    return finish_output(result);
 }
 
 static bool connect_to(const side_t *peer, const side_t *side)
@@ -144,7 +144,7 @@ static int run_both_sides(side_t *client, side_t *server,
     int of_client = rte_eal_wait_lcore(worker);
     side_report(client);
     side_report(server);
-    return of_client ? of_client : of_server;
+    return finish_output(of_client ? of_client : of_server);
 }
 
 static int run(side_t sides[2], const options_t *options,
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
     switch (options_parse(argc, argv, OPTIONS_OF_DPDK, &options)) {
     case OPTIONS_HELP:
         eal_print_help();
-        return EXIT_DELIVERED;
+        return finish_output(EXIT_DELIVERED);
     case OPTIONS_BAD:
         return EXIT_USAGE;
     case OPTIONS_RUN:

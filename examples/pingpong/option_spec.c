@@ -24,6 +24,15 @@ void complain(const char *format, ...)
     fprintf(stderr, "%s: %s\n", program_name, line);
 }
 
+int finish_output(int result)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return result;
+    }
+    complain("standard output: %s", strerror(errno));
+    return result == EXIT_DELIVERED ? EXIT_FAILED : result;
+}
+
 static bool complain_value(const option_spec_t *spec, const char *text)
 {
     complain("--%s: bad value '%s' (see --help)", spec->name, text);

@@ -71,6 +71,8 @@ static const option_spec_t specs[] = {
 };
 
 #define SPECS (sizeof(specs) / sizeof(specs[0]))
+/* What getopt_long() returns for the first one's name: no letter. */
+#define LONG_OPTION 256
 
 static bool is_of(const option_spec_t *spec, options_of_t of)
 {
@@ -175,7 +177,7 @@ static void describe(options_of_t of, struct option *names, char *letters)
         }
         names->name = specs[i].name;
         names->has_arg = takes_value ? required_argument : no_argument;
-        names->val = 256 + (int)i;
+        names->val = LONG_OPTION + (int)i;
         ++names;
         if (specs[i].letter) {
             letters[used++] = specs[i].letter;
@@ -184,6 +186,17 @@ static void describe(options_of_t of, struct option *names, char *letters)
         }
     }
     letters[used] = '\0';
+}
+
+/* getopt_long() may stay at an argument of which one letter is bad, and goes on
+ * from any other. */
+static void complain_option(int found, char **argv)
+{
+    const char letter[] = {'-', (char)optopt, '\0'};
+    const bool is_letter = optopt > 0 && optopt < LONG_OPTION;
+    complain(found == ':' ? "%s needs a value (see --help)"
+                          : "bad option %s (see --help)",
+             is_letter ? letter : argv[optind - 1]);
 }
 
 options_result_t options_parse(int argc, char **argv, options_of_t of,
@@ -198,13 +211,12 @@ options_result_t options_parse(int argc, char **argv, options_of_t of,
     int found;
     while ((found = getopt_long(argc, argv, letters, names, NULL)) != -1) {
         size_t i = 0;
-        while (i < SPECS && found != 256 + (int)i && found != specs[i].letter) {
+        while (i < SPECS && found != LONG_OPTION + (int)i &&
+               found != specs[i].letter) {
             ++i;
         }
         if (i == SPECS) {
-            complain(found == ':' ? "%s needs a value (see --help)"
-                                  : "bad option %s (see --help)",
-                     argv[optind - 1]);
+            complain_option(found, argv);
             return OPTIONS_BAD;
         }
         if (specs[i].kind == HELP) {

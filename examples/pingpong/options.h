@@ -1,8 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The command line of the ping-pongs, and the function that prints their error
- * messages.
+ * The command line of the ping-pongs, their error messages, and the end of
+ * their output.
  */
 #ifndef PINGPONG_OPTIONS_H
 #define PINGPONG_OPTIONS_H
@@ -61,5 +61,10 @@ options_result_t options_parse(int argc, char **argv, options_of_t of,
 /* Prints the name of the program and one line on stderr. */
 extern const char *program_name;
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes out what is buffered. Returns `result`, or EXIT_FAILED instead of
+ * EXIT_DELIVERED if a write to stdout has failed, which is printed. Call it
+ * right after the last output, while errno says why that failed. */
+int finish_output(int result);
 
 #endif

@@ -185,7 +185,7 @@ static int run(program_t *p)
         .cpu_sec = cpu_sec() - cpu,
     };
     summary_print(&summary);
-    return session_exit_status(p->session);
+    return finish_output(session_exit_status(p->session));
 }
 
 static int set_up_and_run(program_t *p)
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     switch (options_parse(argc, argv, transport_options, &p->options)) {
     case OPTIONS_HELP:
-        return EXIT_DELIVERED;
+        return finish_output(EXIT_DELIVERED);
     case OPTIONS_BAD:
         return EXIT_USAGE;
     case OPTIONS_RUN:

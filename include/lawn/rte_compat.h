@@ -8,9 +8,10 @@
  *
  *     cc -DLAWN_RTE_COMPAT -include lawn/rte_compat.h program.c -llawn
  *
- * With LAWN_RTE_COMPAT, this header defines the names of DPDK, and
- * <rte_timer.h> is empty. Only the names change: the program may also link
- * librte_timer, and DPDK's drivers go on using it.
+ * With LAWN_RTE_COMPAT, this header defines the names of DPDK and includes what
+ * <rte_timer.h> includes, and <rte_timer.h> itself is empty. Only the names
+ * change: the program may also link librte_timer, and DPDK's drivers go on
+ * using it.
  */
 #ifndef LAWN_RTE_COMPAT_H
 #define LAWN_RTE_COMPAT_H
@@ -23,6 +24,16 @@
 #error "include lawn/rte_compat.h before DPDK's rte_timer.h"
 #endif
 #define _RTE_TIMER_H_
+
+/* A program may use what <rte_timer.h> includes, such as rte_spinlock_t, and
+ * include nothing else for it. <rte_lcore.h> includes DPDK's <rte_compat.h>. */
+#ifdef __has_include
+#if __has_include(<rte_lcore.h>) && __has_include(<rte_spinlock.h>)
+#include <rte_common.h>
+#include <rte_lcore.h>
+#include <rte_spinlock.h>
+#endif
+#endif
 
 #define rte_timer lawn_rte_timer
 #define rte_timer_type lawn_rte_timer_type

@@ -9,14 +9,15 @@
  * thread. For more lcores, define LAWN_RTE_MAX_LCORE, and LAWN_RTE_LCORE_ID()
  * to tell the caller's lcore.
  *
- * As in DPDK, any thread may reset and stop any timer, for any lcore. The
- * timer's function runs on that lcore, in its rte_timer_manage(), never early
- * and with no lock held. From the pass that finds a timer due until its
- * function returns, the timer is not pending, and other lcores' calls for it
- * return -1. The _sync calls wait instead, so a timer's function must not use
- * them. The function may reset or stop its own timer, here or for another
- * lcore, and free it after the stop. A timer reset to 0 ticks runs in the next
- * pass. PERIODICAL timers keep their phase; with 0 ticks they are SINGLE.
+ * As in DPDK, any thread may reset and stop any timer, for any lcore. That
+ * lcore runs the timer's function when it calls rte_timer_manage(), never
+ * early, and holds no lock meanwhile. Such a call is a pass. From the pass that
+ * finds a timer due until its function returns, the timer is not pending. Other
+ * lcores' calls for it return -1 then. The _sync calls wait instead, so a
+ * timer's function must not use them. The function may reset or stop its own
+ * timer, here or for another lcore, and free it after the stop. A timer reset
+ * to 0 ticks runs in the next pass. PERIODICAL timers keep their phase; with 0
+ * ticks they are SINGLE.
  *
  * Not as in DPDK 22.11:
  *   - A reset or expiry costs O(1). In DPDK, O(log n) for n pending timers.
@@ -388,8 +389,9 @@ static inline int lawn_rte_timer_manage(void)
     return lawn_rte_timer_manage_at(is_empty ? 0 : LAWN_RTE_CYCLES());
 }
 
-/* Returns the ticks from `now` until there may be something to do, or -ENOENT
- * if nothing is pending. */
+/* rte_timer_next_ticks() at `now`; DPDK has no such call. Returns the ticks
+ * from `now` until there may be something to do, or -ENOENT if nothing is
+ * pending. */
 static inline int64_t lawn_rte_timer_next_ticks_at(uint64_t now)
 {
     const lawn_rte_lcore_t *const lcore = lawn_rte_find(LAWN_RTE_LCORE_ID_ANY);

@@ -20,9 +20,10 @@
  *
  * The wheel differs from UCX 1.13:
  *   - A timer fires at the first sweep at or after its time. In UCX, it fires a
- *     slot later, or a slot earlier if a callback added it. A sweep of UCX also
- *     forgets the part of a slot that has passed. So timers take twice as long
- *     if the sweep comes every 0.99 or 1.99 of the resolution.
+ *     slot later, or a slot earlier if a callback added it. UCX also counts
+ *     only the whole slots between two sweeps, and drops the rest of the time.
+ *     So its timers take twice as long if the sweep comes every 0.99 or 1.99 of
+ *     the resolution.
  *   - Any delta is exact. In UCX, a delta beyond 1023 slots becomes 1023 slots,
  *     and a delta below one slot ends the program. Here a delta of 0 is due at
  *     the next sweep. So is a negative delta, 2^63 and more, such as
@@ -194,8 +195,8 @@ static inline ucs_status_t lawn_ucs_wtimer_init(lawn_ucs_wtimer_t *timer,
     return UCS_OK;
 }
 
-/* True from the add until the callback or the remove. In UCX, this is the field
- * `is_active`. */
+/* True from the add until the callback or the remove. UCX has no such call, but
+ * the field `is_active`. */
 static inline bool lawn_ucs_wtimer_is_active(const lawn_ucs_wtimer_t *timer)
 {
     return lawn_timer_is_active(&timer->timer);
@@ -403,8 +404,8 @@ static inline void lawn_ucs_timerq_begin(lawn_ucs_timerq_t *q, ucs_time_t now)
     q->next = q->first;
 }
 
-/* If this loop was inside of another one, that begins anew: what has fired in
- * this one is no longer due. */
+/* If this loop ran inside of another one, the outer loop then begins anew. It
+ * meets no timer twice, because those that have fired are no longer due. */
 static inline void lawn_ucs_timerq_end(lawn_ucs_timerq_t *q)
 {
     q->next = q->first;

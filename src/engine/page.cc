@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,6 +180,12 @@ bool make_file(Page *page)
     return page->shared != nullptr;
 }
 
+uint64_t pid_namespace()
+{
+    struct stat status = {};
+    return stat(LAWN_PAGE_NAMESPACE, &status) == 0 ? status.st_ino : 0;
+}
+
 void introduce(const Page *page, const char *name)
 {
     const lawn_engine_t *const engine = page->engine;
@@ -186,6 +193,7 @@ void introduce(const Page *page, const char *name)
     shared->size = sizeof(*shared);
     lawn_page_owner_t *const owner = &shared->owner;
     owner->pid = page->owner;
+    owner->pid_namespace = pid_namespace();
     owner->ticks_per_sec = engine->ticks_per_sec;
     owner->budget = engine->budget;
     owner->stall_threshold = engine->stall_threshold;

@@ -10,6 +10,9 @@
  * reader reads again. Requests of readers are in fields that only readers
  * write. A page is in use if /proc/PID/maps shows it in the memory of its
  * process. Otherwise the process has died, and its page is left over.
+ * Containers may share /dev/shm, and a PID means another process in another PID
+ * namespace. So only readers of the same namespace know whether a page is in
+ * use.
  */
 #ifndef LAWN_SRC_ENGINE_PAGE_LAYOUT_H
 #define LAWN_SRC_ENGINE_PAGE_LAYOUT_H
@@ -17,14 +20,16 @@
 #include <lawn/engine.h>
 
 #define LAWN_PAGE_DIRECTORY "/dev/shm"
+#define LAWN_PAGE_NAMESPACE "/proc/self/ns/pid"
 #define LAWN_PAGE_PREFIX "lawn-stats."
-#define LAWN_PAGE_MAGIC 0x31706f746e77616cU /* "lawntop1" */
+#define LAWN_PAGE_MAGIC 0x32706f746e77616cU /* "lawntop2" */
 /* The most timers that the engine looks at to count its backlog. */
 #define LAWN_PAGE_LOOKS 65536
 
 /* Written before the magic number, and not changed afterwards. */
 typedef struct {
     int64_t pid;
+    uint64_t pid_namespace; /* its inode; 0: unknown */
     double ticks_per_sec;
     uint64_t budget;
     uint64_t stall_threshold;

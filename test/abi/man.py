@@ -20,6 +20,11 @@ INLINE = re.compile(r"^static inline [^;{]*?\b(lawn_\w+)\(", re.M)
 REFERENCE = re.compile(r"\b(lawn[\w.]*|pingpong_\w+)(?:\\fP)? ?\(([13])\)")
 # Nothing in them is exported but what is there in every program.
 COMPATIBLE = ("rte_timer.h", "rte_timer_alt.h", "ucs_compat.h")
+# What these have for programs, beside what other libraries have.
+ADDED = {"lawn_rte_timer_manage_at", "lawn_rte_timer_next_ticks_at",
+         "lawn_rte_timer_reset_at", "lawn_ucs_timerq_init_with",
+         "lawn_ucs_twheel_init_with", "lawn_ucs_wtimer_add_at",
+         "lawn_ucs_wtimer_is_active"}
 
 failures = []
 
@@ -44,6 +49,10 @@ def check_functions(root, man):
             for name in INLINE.findall(text):
                 expect((man / "man3" / f"{name}.3").exists(),
                        f"no page: {name}")
+    for name in ADDED:
+        page = text_of(man, man / "man3" / f"{name}.3")
+        synopsis = page.partition(".SH SYNOPSIS")[2].partition(".SH ")[0]
+        expect(re.search(rf"\b{name}\b", synopsis), f"no page: {name}")
     for name in exported ^ set(declared):
         failures.append(f"either not declared or not exported: {name}")
     for name in exported & set(declared):

@@ -100,8 +100,11 @@ if [ "$durable" ]; then
 #include <stdio.h>
 int main(void)
 {
+    const lawn_durable_params_t params = {.url = "no URL"};
+    lawn_durable_t *durable;
     puts(lawn_durable_state_string(LAWN_DURABLE_DEAD));
-    return lawn_status_string(LAWN_OK) == NULL;
+    return lawn_durable_open(&params, &durable) == LAWN_OK ||
+           lawn_status_string(LAWN_OK) == NULL;
 }
 END
     read -ra flags < <(pkg-config --cflags --libs lawn-durable)
@@ -109,6 +112,15 @@ END
     $CC -std=c11 "$work/state.c" -o "$work/state" "${flags[@]}"
     expect dead env LD_LIBRARY_PATH="$work/prefix/lib" "$work/state"
     echo "ok pkg-config lawn-durable"
+    # Where there is no shared one.
+    mkdir "$work/archives"
+    cp "$work"/prefix/lib/*.a "$work/archives"
+    read -ra flags < <(pkg-config --define-variable=libdir="$work/archives" \
+        --static --cflags --libs lawn-durable)
+    # shellcheck disable=SC2086
+    $CC -std=c11 "$work/state.c" -o "$work/state-static" "${flags[@]}"
+    expect dead "$work/state-static"
+    echo "ok static lawn-durable"
 fi
 
 # CMake, where the package has been moved to. No other version fits.

@@ -25,6 +25,7 @@ struct peer {
     unsigned index;
     uint64_t rto;
     struct rte_timer timer;
+    rte_spinlock_t lock; /* is there by <rte_timer.h> alone */
     struct program_result *result;
 };
 
@@ -38,7 +39,9 @@ static void on_timeout(struct rte_timer *timer, void *arg);
 
 static void send_message(struct peer *peer)
 {
+    rte_spinlock_lock(&peer->lock);
     peer->result->sends[peer->index]++;
+    rte_spinlock_unlock(&peer->lock);
     if (rte_timer_reset(&peer->timer, peer->rto, SINGLE, rte_lcore_id(),
                         on_timeout, peer) != 0) {
         peer->result->errors++;
@@ -95,6 +98,7 @@ void PROGRAM(struct program_result *result)
         peers[i].rto = (20 + i) * usec;
         peers[i].result = result;
         rte_timer_init(&peers[i].timer);
+        rte_spinlock_init(&peers[i].lock);
         send_message(&peers[i]);
     }
     while (result->acked + result->given_up < PROGRAM_PEERS ||

@@ -85,7 +85,7 @@ protected:
             return {};
         }
         const std::string command =
-            std::string(program) + " " + arguments + " 2>&1";
+            "{ " + std::string(program) + " " + arguments + "; } 2>&1";
         FILE *const pipe = popen(command.c_str(), "r");
         std::string text;
         for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) {
@@ -93,6 +93,28 @@ protected:
         }
         status_ = WEXITSTATUS(pclose(pipe));
         return text;
+    }
+
+    // Writes the page of a process that no longer exists, of the PID namespace
+    // `where`. Returns its path.
+    std::string leave_page(uint64_t where, pid_t *pid_p)
+    {
+        const pid_t child = fork();
+        if (child == 0) {
+            _exit(0);
+        }
+        EXPECT_EQ(waitpid(child, nullptr, 0), child);
+        EXPECT_EQ(open(), 1U);
+        lawn_page_t page = *pages_.pages[0].shared;
+        page.owner.pid = child;
+        page.owner.pid_namespace = where;
+        const std::string path = LAWN_PAGE_DIRECTORY "/" LAWN_PAGE_PREFIX +
+                                 std::to_string(child) + ".0";
+        std::ofstream file(path, std::ios::binary);
+        file.write(reinterpret_cast<const char *>(&page), sizeof(page));
+        EXPECT_TRUE(file.flush().good());
+        *pid_p = child;
+        return path;
     }
 
     std::string top_while_passing(const std::string &arguments,
@@ -224,6 +246,28 @@ TEST_F(Page, ThatADeadProcessHasLeftIsRemoved)
     EXPECT_FALSE(is_left());
 }
 
+// Its pid is that of no process here, or of another one.
+TEST_F(Page, OfAnotherNamespaceOrAnUnknownOneIsShownAndKept)
+{
+    ASSERT_EQ(open(), 1U);
+    const uint64_t own = pages_.pages[0].shared->owner.pid_namespace;
+    ASSERT_NE(own, 0U);
+    for (const uint64_t where : {own + 1, uint64_t{0}}) {
+        pid_t pid = 0;
+        const std::string path = leave_page(where, &pid);
+        const std::string text =
+            top("--once --json --pid " + std::to_string(pid));
+        EXPECT_EQ(status_, 0) << text;
+        EXPECT_EQ(number_after(text, "\"pid\": "), pid);
+        EXPECT_EQ(unlink(path.c_str()), 0);
+    }
+    pid_t pid = 0;
+    const std::string path = leave_page(own, &pid);
+    top("--once --pid " + std::to_string(pid));
+    EXPECT_EQ(status_, 1);
+    EXPECT_NE(unlink(path.c_str()), 0);
+}
+
 // A process that had the same pid was killed, and nobody has looked since.
 TEST_F(Page, ANameThatIsTakenIsPassedOver)
 {
@@ -339,6 +383,76 @@ TEST_F(Page, TopShowsControlCharactersOfANameAsText)
         << table;
     EXPECT_NE(table.find("lateness of " + shown + ' '), table.npos) << table;
     EXPECT_EQ(table.find('\033'), table.npos);
+}
+
+// A name is cut at 63 bytes, wherever this is. The parsers refuse all of a
+// report that is not UTF-8.
+TEST_F(Page, TopPrintsUtf8ForPrograms)
+{
+    const std::string broken = "\xef\xbf\xbd";
+    const std::string good = "\xc2\xa2\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80"
+                             "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf";
+    const std::string pid = std::to_string(getpid());
+    for (const std::string bad :
+         {"\x80", "\xc1", "\xf5", "\xc3", "\xe2\x82", "\xf0\x90\x80"}) {
+        const std::string name = good + bad + "x";
+        params_.stats_name = name.c_str();
+        create();
+        pass();
+        std::string shown = good;
+        for (size_t i = 0; i < bad.size(); ++i) {
+            shown += broken;
+        }
+        for (const char *format : {"--json", "--prometheus"}) {
+            const std::string text = top_while_passing(
+                std::string("--once ") + format + " --pid " + pid);
+            EXPECT_NE(text.find('"' + shown + "x\""), text.npos);
+        }
+    }
+    for (const std::string bad : {"\xe0\x9f\xbf", "\xed\xa0\x80",
+                                  "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80"}) {
+        params_.stats_name = bad.c_str();
+        create();
+        pass();
+        const std::string text =
+            top_while_passing("--once --json --pid " + pid);
+        EXPECT_EQ(text.find(bad), text.npos);
+        EXPECT_NE(text.find("\"name\": \"" + broken), text.npos);
+    }
+    const std::string cut = std::string(62, 'a') + "\xc3\xa4";
+    params_.stats_name = cut.c_str();
+    create();
+    pass();
+    const std::string text = top_while_passing("--once --json --pid " + pid);
+    EXPECT_NE(text.find("a" + broken + "\""), text.npos);
+}
+
+TEST_F(Page, TopFailsIfItsOutputIsCutShort)
+{
+    const std::string pid = std::to_string(getpid());
+    const std::string reports[] = {"--once --pid " + pid,
+                                   "--once --json --pid " + pid,
+                                   "--pid " + pid,
+                                   "--trace " + pid + " /dev/null",
+                                   "--help",
+                                   "--version"};
+    for (const std::string &arguments : reports) {
+        const std::string text = top_while_passing(arguments + " >/dev/full");
+        EXPECT_EQ(status_, 1) << arguments;
+        EXPECT_EQ(text, "lawn_top: standard output: No space left on device\n")
+            << arguments;
+    }
+    top_while_passing("--end-trace " + pid);
+}
+
+// There is no file to name when a trace ends.
+TEST_F(Page, TopNamesTheProcessThatDoesNotAnswer)
+{
+    const std::string pid = std::to_string(getpid());
+    EXPECT_EQ(top("--end-trace " + pid),
+              "lawn_top: process " + pid +
+                  ": the engine makes no pass, and does not answer\n");
+    EXPECT_EQ(status_, 1);
 }
 
 TEST_F(Page, TopRefusesWhatItDoesNotKnow)

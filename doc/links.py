@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+"""Writes a document as it is installed. Links to public headers lead to where
+these are installed. Links to what is not installed become their text.
+
+usage: links.py SOURCE_ROOT DOCUMENT OUTPUT DOCUMENT_DIR INCLUDE_DIR INSTALLED...
+
+The two directories are those of the installation. INSTALLED are the sources of
+all that is installed."""
+import os
+import pathlib
+import re
+import sys
+
+LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def main():
+    if len(sys.argv) < 6:
+        sys.exit(__doc__)
+    root, document, output = map(pathlib.Path, sys.argv[1:4])
+    document_dir, include_dir = sys.argv[4:6]
+    installed = {os.path.realpath(path) for path in sys.argv[6:]}
+    headers = os.path.realpath(root / "include")
+
+    def rewritten(link):
+        text, target, fragment = link.groups()
+        path = os.path.realpath(document.parent / target)
+        if "://" in target:
+            return link[0]
+        if path not in installed:
+            return text
+        if path.startswith(headers + "/"):
+            path = os.path.join(include_dir, os.path.relpath(path, headers))
+            target = os.path.relpath(path, document_dir)
+        return f"[{text}]({target}{fragment or ''})"
+
+    output.write_text(LINK.sub(rewritten, document.read_text()))
+
+
+if __name__ == "__main__":
+    main()

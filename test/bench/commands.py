@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+"""The command lines of the programs in bench/: what they say of a wrong one, and
+that an output which is cut short is a failure.
+
+usage: commands.py LAWN_BENCH LAWN_EVALUATE LAWN_MODEL LAWN_IDLE \\
+           LAWN_INSTRUCTIONS"""
+import subprocess
+import sys
+
+failures = []
+
+
+def expect(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def run(program, *options, output=subprocess.PIPE):
+    return subprocess.run([program, *options], stdout=output,
+                          stderr=subprocess.PIPE, text=True, check=False)
+
+
+def check_full(program, name, *options):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        result = run(program, *options, output=full)
+    line = f"{name}: standard output: No space left on device\n"
+    expect(result.returncode == 1 and result.stderr.endswith(line),
+           f"{name} {options}: {result.returncode}, {result.stderr!r}")
+
+
+def check_refused(program, options, error):
+    result = run(program, *options)
+    expect((result.returncode, result.stdout, result.stderr) ==
+           (2, "", error + "\n"), f"{program} {options}: {result}")
+
+
+def main():
+    bench, evaluate, model, idle, instructions = sys.argv[1:]
+    small = ("--quick", "--contenders", "lawn", "--sizes", "10")
+    for options in (("--help",), ("--version",), ("threads", "--help"),
+                    ("threads", "--quick"),
+                    ("--workloads", "fixed", *small)):
+        check_full(bench, "lawn_bench", *options)
+    for options in (("--help",), ("insertion", *small)):
+        check_full(evaluate, "lawn_evaluate", *options)
+    check_full(model, "lawn_model", "--quick")
+
+    help_text = run(bench, "threads", "--help")
+    expect(help_text.returncode == 0 and
+           help_text.stdout.startswith("usage: lawn_bench threads"),
+           f"no help of threads: {help_text}")
+    # The argument that is wrong is no longer where the search for options began
+    # if others stand before it.
+    for options, error in (
+            (["word", "--no"], "unknown option --no"),
+            (["--quick", "-x"], "unknown option -x"),
+            (["word", "-xy"], "unknown option -x"),
+            (["--quick=1"], "unknown option --quick=1"),
+            (["word", "--sizes"], "--sizes needs an argument"),
+            (["--quick", "word"], "unexpected argument 'word'"),
+            (["threads", "word"], "unexpected argument 'word'"),
+            (["threads", "--no"], "unknown option --no")):
+        check_refused(bench, options, f"lawn_bench: {error}; see --help")
+    check_refused(idle, ["word"], "lawn_idle: unexpected argument 'word'")
+    check_refused(instructions, ["--help"],
+                  "lawn_instructions: unexpected argument '--help'")
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
