@@ -50,6 +50,19 @@ TEST_F(LawnctlTest, AnswersAsItIsTold)
     EXPECT_EQ(out_of({"get", "again"}), "dead\n");
     const std::string letters = out_of({"dead"});
     EXPECT_EQ(letters.compare(0, 6, "again "), 0) << letters;
+    // Somebody else adds one like it, but for its reason.
+    for (int shard = 0; shard < 8; ++shard) {
+        const std::string key = "{test:" + std::to_string(shard) + "}:dead";
+        const Reply all = server_.command({"XRANGE", key, "-", "+"});
+        if (all.size() == 1) {
+            server_.command({"XADD", key, "*", "i", "again", "b",
+                             all[0][1][3].string, "r", "a\nb", "l", "c\nd"});
+            EXPECT_NE(out_of({"dead"}).find(" a\\x0ab c\\x0ad\n"),
+                      std::string::npos);
+            EXPECT_EQ(lines(out_of({"dead"})), 2u);
+            server_.command({"XTRIM", key, "MAXLEN", "1"});
+        }
+    }
     const std::string replayed = out_of({"dead", "--replay", "again"});
     EXPECT_EQ(replayed.compare(0, 15, "replayed again "), 0) << replayed;
     EXPECT_EQ(lines(out_of({"consume", "--group", "g", "--count", "1"})), 1u);
