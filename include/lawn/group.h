@@ -15,9 +15,9 @@
  * each shard and runs all of its timers, so no lawn is ever locked. A shard is
  * handed over to another worker whole, by changing a few pointers, however many
  * timers it has. A thread that starts a timer need not know which worker runs
- * it: the shard's box takes the message, and moves with the shard. (Y. Dagan,
- * "Lawn", section IV.D: TTL buckets are divided among workers by a hash, and
- * workers come and go.)
+ * it: the shard's box takes the message, and moves with the shard.
+ * (A. Lev-Libfeld, "Timer Lawn", 2025, section IV.D: TTL buckets are divided
+ * among workers by a hash, and workers come and go.)
  *
  * A worker is a thread of the library, an engine of yours, or a thread or lcore
  * of yours that calls lawn_worker_pass() in its loop. A shard without an owner
@@ -76,7 +76,8 @@ typedef struct {
      * lawn, its box, and the regions of lawn_shard_hold(). The move takes the
      * owner some microseconds per page. It needs the default allocator. */
     bool moves_memory;
-    lawn_params_t lawn; /* of the shards' lawns; its allocator is for all */
+    lawn_params_t lawn; /* of the shards' lawns; its allocator is for all, and
+                         * must be thread-safe */
 } lawn_group_params_t;
 
 /* Makes a group without workers. `params` may be NULL and need not outlive the
@@ -94,8 +95,8 @@ LAWN_API lawn_status_t lawn_group_create_sized(
  * call fails an assertion. Release builds ignore it. NULL does nothing. */
 LAWN_API void lawn_group_destroy(lawn_group_t *group);
 
-/* The time of the group, in ticks of `clock`. If `clock` goes back by more than
- * a millisecond, the group's time does not: it goes on from where it was. This
+/* The time of the group, in ticks of `clock`. If `clock` goes back, the group's
+ * time goes back by no more than a millisecond, and goes on from there. This
  * function is also a lawn_clock_fn_t: an engine that is to be a worker must
  * have it as its clock, with the group as argument. Any thread may call it. */
 LAWN_API lawn_time_t lawn_group_time(void *group);
@@ -177,11 +178,11 @@ LAWN_API lawn_status_t lawn_group_add_thread(lawn_group_t *group,
  * `heir` is NULL, they wait for the next worker. A thread of the library
  * finishes its pass, and the call waits for it: any thread but that one may
  * call. Another worker must be removed by the thread that runs it, or when no
- * thread runs it, and not in a pass (an assertion in debug builds). Returns
- * INVALID_PARAM if these rules are not kept, or if `heir` is the worker itself,
- * belongs to another group or was removed. If another thread removes `heir`
- * meanwhile, the shards go to any other worker, or wait for one. `worker` is
- * invalid afterwards. */
+ * thread runs it, and not in a pass of it or of its engine (an assertion in
+ * debug builds). Returns INVALID_PARAM if these rules are not kept, or if
+ * `heir` is the worker itself, belongs to another group or was removed. If
+ * another thread removes `heir` meanwhile, the shards go to any other worker,
+ * or wait for one. `worker` is invalid afterwards. */
 LAWN_API lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
                                                 lawn_worker_t *heir);
 

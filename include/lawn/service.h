@@ -55,8 +55,8 @@ typedef struct {
      * function, which must return soon and have fn(arg) called. */
     void (*execute)(void *executor, void (*fn)(void *arg), void *arg);
     void *executor;
-    lawn_allocator_t allocator; /* any thread that starts a timer may call it,
-                                 * one thread at a time */
+    lawn_allocator_t allocator; /* must be thread-safe: any thread that starts
+                                 * a timer and the service's own may call it */
 } lawn_service_params_t;
 
 /* Makes a service and its thread. All signals are blocked in the thread.
@@ -92,10 +92,11 @@ LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 
-/* Returns the exact number of timers that were started, and neither called nor
- * cancelled. A timer counts until just before its callback begins, or is passed
- * to `execute`. A timer that a cancel has returned NO_ELEM for does not count.
- * It costs more than a start. Any thread, also from callbacks. */
+/* Returns how many timers are pending: they were started, and were neither
+ * called nor cancelled. The number is exact. A timer counts until just before
+ * its callback begins or is passed to `execute`. So when a cancel has returned
+ * NO_ELEM, its timer no longer counts. The call costs more than a start. Any
+ * thread, also from callbacks. */
 LAWN_API size_t lawn_service_pending(const lawn_service_t *service);
 
 /* Ends the thread, after the callback that is running has returned. Then hands

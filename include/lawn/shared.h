@@ -120,7 +120,8 @@ LAWN_API void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
 LAWN_API bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline);
 
 /* The same for the owner. It costs one store if `deadline` is not before the
- * deadline of the owner's plain timer. */
+ * deadline of the owner's plain timer. It need not notice that the timer is
+ * retired: it may then return true, although the timer never fires. */
 LAWN_INLINE bool lawn_shared_start_local(lawn_shared_t *timer,
                                          lawn_time_t deadline);
 

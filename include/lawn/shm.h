@@ -20,14 +20,18 @@
  *
  * The memory holds no pointers and no locks. A client may be killed between any
  * two of its instructions: the owner notices it, by a pidfd, and takes back
- * everything that the client had. If the owner is gone, lawn_shm_wait() tells
- * the client. Owner and clients run on one machine, in one PID namespace, with
- * one clock, on Linux 5.3 or later. They trust each other.
+ * everything that the client had. If the client was still in lawn_shm_open(),
+ * the owner may notice it only in a later pass. If the owner is gone,
+ * lawn_shm_wait() tells the client. Owner and clients run on one machine, in
+ * one PID namespace, with one clock, on Linux 5.3 or later. They trust each
+ * other.
  *
  * A timer belongs to its client, and all threads of the client may start and
  * stop it. Times are ticks of the owner's engine: lawn_shm_time(). After a
  * fork() the child must use neither an owner nor a client of its parent. It may
- * open a client of its own.
+ * open a client of its own. If the child runs an engine that it has inherited,
+ * that engine runs no timers of the memory. lawn_shm_destroy() then frees the
+ * child's copy of the owner and leaves the memory and its files alone.
  */
 #ifndef LAWN_SHM_H
 #define LAWN_SHM_H
@@ -45,9 +49,10 @@ typedef uint32_t lawn_shm_timer_t;
 /* Called in the owner's pass for a timer that has expired, with the client's
  * cookie and the deadline of the start. Returns when the timer expires next. If
  * it returns LAWN_TIME_INFINITY, the timer is stopped and its client gets the
- * event. During the call, a stop of the client returns false, although the
- * timer may go on. The engine's thread calls this function, which may start and
- * stop timers. */
+ * event. If the client starts the timer during the call, that start counts, and
+ * the client gets the event of this expiry as well. During the call, a stop of
+ * the client returns false, although the timer may go on. The engine's thread
+ * calls this function, which may start and stop timers. */
 typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
                                              uint64_t cookie,
                                              lawn_time_t deadline,
@@ -79,11 +84,12 @@ typedef struct {
 /* Makes the memory and has `engine` run its timers. The memory is a file at
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
  * sleepers, named `path`.PID.N, with the file's mode and group. The process may
- * change its directory later. Files of an earlier owner that is gone are
- * replaced, also if a child of it lives. Only one that is killed in this call
- * may leave files, `path`.PID.N, that nobody removes. Returns INVALID_PARAM,
- * NO_MEMORY, BUSY if there is an owner, or IO with errno. Only the engine's
- * thread may call it, outside a pass. */
+ * change its directory later. If an earlier owner is gone, its files are
+ * replaced, even if a child that it has forked still lives. An owner that is
+ * killed in this call may leave FIFOs that nobody removes. Returns
+ * INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO with errno. That
+ * is EEXIST if `path` is a file of another kind, which stays as it is. Only the
+ * engine's thread may call it, outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,
@@ -93,10 +99,11 @@ LAWN_API lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine,
                                              const lawn_shm_params_t *params,
                                              size_t size, lawn_shm_t **shm_p);
 
-/* Stops all timers and removes the files. Clients may still call any function:
- * every start returns false, and lawn_shm_wait() says that the owner is gone.
- * Call it before the engine is destroyed. Only the engine's thread may call it,
- * outside a pass. NULL does nothing. */
+/* Stops all timers and removes the files. If somebody has put another file at
+ * `path`, that one stays. Clients may still call any function: every start
+ * returns false, and lawn_shm_wait() says that the owner is gone. Call it
+ * before the engine is destroyed. Only the engine's thread may call it, outside
+ * a pass. NULL does nothing. */
 LAWN_API void lawn_shm_destroy(lawn_shm_t *shm);
 
 /* Counts clients, timers and deaths. Only the engine's thread may call it. */
@@ -113,12 +120,12 @@ LAWN_API uint64_t lawn_shm_owner_id(const lawn_shm_t *shm);
 
 /* Becomes a client of the owner at `path`. `clock(clock_arg)` must be the clock
  * of the owner's engine, or NULL if the engine uses lawn_get_time(). Returns
- * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner, UNSUPPORTED if the
- * owner has another version of the memory or another clock, BUSY if there is no
- * room for another client, or IO with errno. That is EACCES, too, if the owner
- * is a user that could not open this client's FIFO. A process that calls exec()
- * without lawn_shm_close() keeps the client's place and timers until it ends.
- * Any thread may call it. */
+ * INVALID_PARAM, NO_MEMORY, NO_ELEM if there is no owner or `path` is a
+ * symbolic link to its file, UNSUPPORTED if the owner has another version of
+ * the memory or another clock, BUSY if there is no room for another client, or
+ * IO with errno. That is EACCES, too, if the owner is a user that could not
+ * open this client's FIFO. A process that calls exec() without lawn_shm_close()
+ * keeps the client's place and timers until it ends. Any thread may call it. */
 LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);
@@ -148,10 +155,10 @@ LAWN_API lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client,
                                       uint64_t cookie,
                                       lawn_shm_timer_t *timer_p);
 
-/* Stops a timer and gives it back. No call may be made for it any more, and it
- * has no more events. Other clients can get it when the owner has seen the
- * release and lawn_shm_next() has been called after that. Any thread may call
- * it. */
+/* Stops a timer and gives it back. Other threads' calls for the timer must have
+ * returned before. No call may be made for it any more, and it has no more
+ * events. Other clients can get it when the owner has seen the release and
+ * this client has called lawn_shm_next() after that. Any thread may call it. */
 LAWN_API void lawn_shm_release(lawn_shm_client_t *client,
                                lawn_shm_timer_t timer);
 
@@ -166,8 +173,11 @@ LAWN_API void lawn_shm_set_cookie(lawn_shm_client_t *client,
  * was killed. It costs one exchange. If the owner needs a message, it costs two
  * more, and a write(2) if the owner sleeps. An event of an earlier start that
  * was not read yet may still come, or the later event may replace it: the
- * event's `deadline` tells to which start it belongs. Any thread may call
- * it. */
+ * event's `deadline` tells to which start it belongs. Any thread may call it.
+ *
+ * If a client is stopped in the middle of a start, by a signal for example,
+ * when it was about to wake the owner, the owner sleeps until its own deadline,
+ * whatever else is started. */
 LAWN_API bool lawn_shm_start(lawn_shm_client_t *client, lawn_shm_timer_t timer,
                              lawn_time_t deadline);
 

@@ -98,9 +98,10 @@ struct lawn_timer {
     /* INFINITY: paused or stopped. INFINITY - 1: runs and never fires. 0 in an
      * idle timer: it was never started, or it fired at deadline `check`. */
     lawn_time_t deadline;
-    /* In a slot: an advance looks at the timer from this time on, which is no
-     * later than the deadline. Elsewhere: 2^63 or more, so no inline function
-     * re-arms it. */
+    /* If the timer is in a slot, this is when the slot begins, which is not
+     * after the deadline. The first advance from then on looks at the timer. If
+     * it runs or is paused elsewhere, this is 2^63 or more, so that the inline
+     * functions leave its re-arm to the library. */
     lawn_time_t check;
     lawn_expired_fn_t expired;
 };
@@ -174,11 +175,12 @@ LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
  * PerTickBookkeeping and TimerExpired.
  *
  * If timers become due faster than the budget allows, no timer waits for ever
- * behind others. An advance then finishes what was due at the begin of a round
- * before it takes what has become due since. So with n timers
- * running or paused and q queues (lawn/queue.h), a due timer fires within
- * 8 (n / budget + q) + 8 more advances. (If a callback starts its timer in
- * another queue meanwhile, that counts as one more timer.) */
+ * behind others. Advances that leave work over do it in rounds. A round is the
+ * work that is there when it begins, and what becomes due later is for the next
+ * round. So with n timers running or paused and q queues (lawn/queue.h), a due
+ * timer fires within 8 (n / budget + q) + 8 more advances. (If a callback
+ * starts its timer in another queue meanwhile, that counts as one more
+ * timer.) */
 LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
                                   unsigned budget);
 
@@ -200,8 +202,8 @@ LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
 LAWN_API bool lawn_settle(lawn_t *lawn, unsigned max_touches);
 
 /* Returns the number of running timers. O(1). This function, lawn_for_each()
- * and lawn_drain() leave out the library's own timers, such as those inside of
- * shared timers (lawn/shared.h). */
+ * and lawn_drain() leave out the library's own timers: those inside of shared
+ * timers (lawn/shared.h) and of timers in shared memory (lawn/shm.h). */
 LAWN_API size_t lawn_count(const lawn_t *lawn);
 
 /* Returns the latest time that the lawn was told. */
@@ -218,7 +220,8 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
  * handed to nobody. The lawn forgets paused timers. Returns the number of
  * timers that were handed over or, if `each` is NULL, would have been. A shared
  * timer is stopped, and may be started again. A start of one that is still in
- * its box is not in the lawn: call lawn_box_drain() before.
+ * its box is not in the lawn: call lawn_box_drain() before. A timer in shared
+ * memory is stopped, too, and its client gets no event.
  *
  * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
  * all timers that are left, and those that `each` has started. The timers of

@@ -231,10 +231,14 @@ lawn_time_t lawn_group_time(void *arg)
             return now;
         }
         if (now > latest) {
-            // If several threads come here at once, one of them stores its
-            // time. The times of the others are valid, too.
-            __atomic_compare_exchange_n(&group->latest, &latest, now, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+            // If several threads come here at once, the latest of their times
+            // must stay: the time goes on from there after a step back.
+            bool is_kept = false;
+            while (!is_kept && now > latest) {
+                is_kept = __atomic_compare_exchange_n(
+                    &group->latest, &latest, now, false, __ATOMIC_SEQ_CST,
+                    __ATOMIC_SEQ_CST);
+            }
             return now;
         }
         if (latest - now <= group->msec) {

@@ -138,7 +138,7 @@ void balance_by_work(void *arg, lawn_shard_load_t *shards, unsigned shard_count,
 void tell(lawn_worker_t *worker);
 
 // A thread of the library must not be removed by itself, because the call waits
-// for it. Any other worker must not be in a pass.
+// for it. Any other worker must not be in a pass, nor its engine.
 bool may_remove(const lawn_worker_t *worker);
 
 // Under the lock. Changes who is to own a shard, and tells the worker that must

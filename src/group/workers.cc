@@ -211,7 +211,10 @@ lawn_status_t make_engine(lawn_group_t *group, lawn_engine_t **engine_p)
 
 bool lawn::may_remove(const lawn_worker_t *worker)
 {
-    return worker->has_thread ? !is_own(&worker->thread) : !worker->in_pass;
+    if (worker->has_thread) {
+        return !is_own(&worker->thread);
+    }
+    return !worker->in_pass && !(worker->engine && is_inside(worker->engine));
 }
 
 // Stores `orders` before the wake-up, so that a worker that is awake or about

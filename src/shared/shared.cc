@@ -126,9 +126,12 @@ bool lawn_shared_stop(lawn_shared_t *timer)
 void lawn_shared_sync(lawn_shared_t *timer)
 {
     const lawn_box_t *const box = timer->box;
+    // A callback of the parent has never ended in the child of a fork, where a
+    // new thread may have the parent's number.
     const bool is_own =
         Builtins::load(&box->running) == timer &&
-        __atomic_load_n(&box->runner, __ATOMIC_RELAXED) == this_thread();
+        __atomic_load_n(&box->runner, __ATOMIC_RELAXED) == this_thread() &&
+        __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks;
     LAWN_ASSERT(!is_own);
     if (!is_own) {
         Ops::sync(timer);

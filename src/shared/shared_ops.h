@@ -48,8 +48,7 @@ template <class Atomics> struct SharedOps {
         box->lawn = lawn;
         box->allocator = lawn->allocator;
         box->ringing_in = forks;
-        lawn->inner = plain;
-        lawn->on_drain = on_drain;
+        lawn->inner[inner_shared] = {plain, on_drain};
     }
 
     // `plain` is called when the plain timer expires.
@@ -242,8 +241,11 @@ template <class Atomics> struct SharedOps {
         // A start may have come between the two steps of a retire.
         const bool is_due =
             is_taken && (Atomics::load(&timer->flags) & retired) == 0;
-        if (is_due && timer->expired) {
-            timer->expired(timer, now);
+        if (is_due) {
+            note_late(box->lawn, now - deadline);
+            if (timer->expired) {
+                timer->expired(timer, now);
+            }
         }
         Atomics::put(&box->running, static_cast<Timer *>(nullptr));
         if (!is_taken) {

@@ -28,6 +28,7 @@ struct lawn_shm_client {
     int bell;        // the FIFO that wakes the owner
     int own;         // the FIFO that wakes this client
     uint32_t taken;  // slots taken from its list
+    uint32_t left;   // how many they can be at most
     uint32_t cursor; // where lawn_shm_alloc() begins to look; atomic
 };
 
@@ -209,6 +210,17 @@ void post(const lawn_shm_client_t *client, lawn_shm_timer_t timer,
     ring(client, is_released ? 0 : Atomics::load(&slot.deadline));
 }
 
+// Frees a slot that the owner has let go of. If a start of another thread was
+// still in progress at the release, and has posted the slot again, the owner's
+// list has it: it stays until the owner has let go of it once more.
+void give_back(Slot &slot)
+{
+    uint32_t flags = released | done;
+    if (Atomics::swap(&slot.flags, &flags, 0U)) {
+        Atomics::store(&slot.client, 0U);
+    }
+}
+
 bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
 {
     const Memory &memory = client->memory;
@@ -219,12 +231,10 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
     return is_own;
 }
 
-// An owner about which the system does not tell is taken for alive.
 bool has_owner(const lawn_shm_client_t *client)
 {
-    pollfd fd = {client->owner, POLLIN, 0};
     return Atomics::load(&client->memory.header->is_closed) == 0 &&
-           poll(&fd, 1, 0) <= 0;
+           !has_ended(client->owner);
 }
 
 // Returns a time to wait as a timeout for poll(), in milliseconds. More than 24
@@ -396,17 +406,23 @@ bool lawn_shm_next(lawn_shm_client_t *client, lawn_shm_event_t *event)
     uint32_t &list = memory.client(client->number).fired;
     if (client->taken == 0 && Atomics::load(&list) != 0) {
         client->taken = take(list);
+        client->left = memory.slot_count;
     }
     while (client->taken != 0) {
         const uint32_t number = client->taken;
+        // What somebody has spoilt is no list of slots, or has no end.
+        if (number > memory.slot_count || client->left == 0) {
+            client->taken = 0;
+            break;
+        }
+        --client->left;
         Slot &slot = memory.slot(number);
         client->taken = slot.next_fired;
         const uint32_t was = Atomics::clear(&slot.flags, fired);
         const uint64_t deadline =
             Atomics::exchange(&slot.expired, LAWN_TIME_INFINITY);
         if ((was & done) != 0) {
-            Atomics::store(&slot.flags, 0U);
-            Atomics::store(&slot.client, 0U);
+            give_back(slot);
         } else if ((was & released) == 0 && deadline != LAWN_TIME_INFINITY) {
             *event = {number, slot.cookie, deadline};
             return true;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,6 +47,26 @@ bool is_orphan(int fd, size_t size)
     const bool is_gone = owner < 0 && errno == ESRCH;
     close_fd(owner);
     return is_gone;
+}
+
+// Returns OK if the file is empty, or a memory of timers of any version. Any
+// other file is somebody else's, and must not be replaced.
+lawn_status_t check_contents(int fd, const struct stat &about)
+{
+    constexpr uint64_t version = uint64_t{0xff} << 56;
+    uint64_t found = 0;
+    if (S_ISREG(about.st_mode) && about.st_size == 0) {
+        return LAWN_OK;
+    }
+    const ssize_t size = pread(fd, &found, sizeof(found), 0);
+    if (size < 0) {
+        return LAWN_ERR_IO;
+    }
+    if (size == sizeof(found) && ((found ^ magic) & ~version) == 0) {
+        return LAWN_OK;
+    }
+    errno = EEXIST;
+    return LAWN_ERR_IO;
 }
 
 } // namespace
@@ -99,6 +120,7 @@ lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
         if (status == LAWN_ERR_BUSY && is_orphan(fd, size)) {
             status = LAWN_OK;
         }
+        status = status == LAWN_OK ? check_contents(fd, locked) : status;
         if (status != LAWN_OK) {
             close_fd(fd);
             return status;
@@ -148,12 +170,18 @@ int shm::open_process(pid_t pid, uint64_t birth)
         return -1;
     }
     const uint64_t found = birth_of(pid);
-    if (birth != 0 && found != 0 && birth != found) {
+    if ((birth != 0 && found != 0 && birth != found) || has_ended(fd)) {
         close(fd);
         errno = ESRCH;
         return -1;
     }
     return fd;
+}
+
+bool shm::has_ended(int process)
+{
+    pollfd fd = {process, POLLIN, 0};
+    return poll(&fd, 1, 0) > 0;
 }
 
 // Reads field 22 of /proc/PID/stat. The second field, a name in parentheses,

@@ -159,7 +159,8 @@ lawn_status_t find_lock(int fd);
 
 // Opens and locks `path`. Returns BUSY if there is an owner, or somebody is
 // about to become it, or IO with errno: if the file cannot be locked or looked
-// at, it is left, empty. Stores the size of what a dead owner has left.
+// at, it is left, empty, and one that is no memory of timers is left as it is.
+// Stores the size of what a dead owner has left.
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
                         size_t *size_p);
 
@@ -170,10 +171,14 @@ void remove_leftovers(const char *path, int fd, size_t size);
 // does not tell.
 uint64_t birth_of(pid_t pid);
 
-// Opens a pidfd. Returns -1 with errno, which is ESRCH if there is no process
-// of that number and birth. A birth of 0 is not known. If /proc does not tell,
-// the process is taken for the right one.
+// Opens a pidfd. Returns -1 with errno, which is ESRCH if no process of that
+// number and birth runs. A birth of 0 is not known. If /proc does not tell, the
+// process is taken for the right one.
 int open_process(pid_t pid, uint64_t birth);
+
+// Whether the process of a pidfd has ended. It need not have been reaped. A
+// process about which the system does not tell is taken for alive.
+bool has_ended(int process);
 
 // One more than the kernel takes: it refuses a name that was cut off here, with
 // ENAMETOOLONG.

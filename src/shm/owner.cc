@@ -1,19 +1,14 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The owner of lawn/shm.h: it makes the memory, and its engine takes the
-// messages and runs the timers.
+// The owner of lawn/shm.h: its engine takes the messages and runs the timers.
 
 #include "shm/owner.h"
 
 #include "timer/lawn_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace lawn;
@@ -43,9 +38,25 @@ void cover(Timer *timer)
     const lawn_time_t deadline = Atomics::load(&slot.deadline);
     if (deadline < slot.cover) {
         Lawn *const lawn = impl_of(timer->shm->engine->lawn);
+        lawn->inner_running += !lawn_timer_is_active(&timer->timer);
         lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
         Atomics::store(&slot.cover, deadline);
     }
+}
+
+// A drain has taken the plain timer out of the lawn.
+void on_drain(lawn_timer_t *plain)
+{
+    Timer *const timer = reinterpret_cast<Timer *>(plain);
+    --impl_of(timer->shm->engine->lawn)->inner_running;
+    if (is_inherited(timer->shm)) {
+        return;
+    }
+    // In this order, so that a start that comes meanwhile finds the plain timer
+    // idle and sends a message, or is ended here.
+    Slot &slot = slot_of(timer);
+    Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
+    Atomics::exchange(&slot.deadline, LAWN_TIME_INFINITY);
 }
 
 // Puts a slot that has expired, or that the owner has let go of, into the list
@@ -91,6 +102,12 @@ bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
 void on_expired(lawn_timer_t *plain, lawn_time_t now)
 {
     Timer *const timer = reinterpret_cast<Timer *>(plain);
+    Lawn *const lawn = impl_of(timer->shm->engine->lawn);
+    --lawn->inner_running;
+    if (is_inherited(timer->shm)) {
+        ++lawn->moved;
+        return;
+    }
     Slot &slot = slot_of(timer);
     Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
     lawn_time_t deadline = Atomics::load(&slot.deadline);
@@ -98,12 +115,15 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
     while (!is_taken && deadline <= now) {
         is_taken = Atomics::swap(&slot.deadline, &deadline, LAWN_TIME_INFINITY);
     }
-    if (is_taken && !goes_on(timer, deadline, now)) {
+    if (!is_taken) {
+        ++lawn->moved;
+        cover(timer);
+        return;
+    }
+    note_late(lawn, now - deadline);
+    if (!goes_on(timer, deadline, now)) {
         Atomics::store(&slot.expired, deadline);
         deliver(timer, 0);
-    } else if (!is_taken) {
-        ++impl_of(timer->shm->engine->lawn)->moved;
-        cover(timer);
     }
 }
 
@@ -116,7 +136,7 @@ void receive(Timer *timer)
         cover(timer);
         return;
     }
-    lawn_timer_stop(timer->shm->engine->lawn, &timer->timer);
+    stop(timer);
     Atomics::store(&slot.deadline, LAWN_TIME_INFINITY);
     Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
     deliver(timer, done);
@@ -137,6 +157,9 @@ void publish(lawn_shm_t *shm, lawn_time_t now)
 unsigned poll(void *arg)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
+    if (is_inherited(shm)) {
+        return 0;
+    }
     const lawn_time_t now = shm->engine->now;
     unsigned work = 0;
     publish(shm, now);
@@ -160,12 +183,16 @@ unsigned pass(void *, lawn_time_t, unsigned)
 lawn_time_t next_look(void *arg)
 {
     const lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
-    return shm->is_incomplete ? shm->look_at : LAWN_TIME_INFINITY;
+    return shm->is_incomplete && !is_inherited(shm) ? shm->look_at
+                                                    : LAWN_TIME_INFINITY;
 }
 
 bool sleep(void *arg, lawn_time_t until)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
+    if (is_inherited(shm)) {
+        return true;
+    }
     if (shm->taken != 0) {
         return false;
     }
@@ -175,98 +202,6 @@ bool sleep(void *arg, lawn_time_t until)
     uint32_t head = 0;
     return (Atomics::swap(&header.messages, &head, asleep) || head == asleep) &&
            Atomics::load(&header.joined) == shm->joined;
-}
-
-// ---- Files.
-
-// Another one for each owner, so that neither the owner nor a client of it is
-// taken for those of an earlier one. Never 0.
-uint32_t first_epoch()
-{
-    const uint64_t unique = lawn_get_time() ^ static_cast<uint64_t>(getpid())
-                                                  << 40;
-    return static_cast<uint32_t>(unique * 0x9e3779b97f4a7c15U >> 34) | 1;
-}
-
-lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
-{
-    const size_t size = size_of(params.timers, params.clients);
-    const int error = posix_fallocate(shm->file, 0, static_cast<off_t>(size));
-    if (error != 0) {
-        errno = error;
-        return error == ENOSPC ? LAWN_ERR_NO_MEMORY : LAWN_ERR_IO;
-    }
-    void *const at =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, shm->file, 0);
-    if (at == MAP_FAILED) {
-        return LAWN_ERR_IO;
-    }
-    shm->memory = {static_cast<Header *>(at), size, params.timers,
-                   params.clients};
-    Header &header = *shm->memory.header;
-    header.slot_count = params.timers;
-    header.client_count = params.clients;
-    header.owner = getpid();
-    header.birth = birth_of(header.owner);
-    header.clock_source = clock_of(shm->engine->clock);
-    header.offset = shm->engine->offset;
-    header.latest = shm->engine->now;
-    header.epoch = first_epoch();
-    for (uint32_t i = 1; i <= params.clients; ++i) {
-        shm->memory.client(i).epoch = header.epoch;
-    }
-    for (uint32_t i = 1; i <= params.timers; ++i) {
-        Slot &slot = shm->memory.slot(i);
-        slot.deadline = slot.cover = slot.expired = LAWN_TIME_INFINITY;
-    }
-    header.magic = magic;
-    return LAWN_OK;
-}
-
-// Makes the memory in a new file, which then replaces the file at `path`. A
-// process that has mapped the old file keeps it.
-lawn_status_t make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
-{
-    char name[longest_name];
-    name_fifo(name, shm->path, getpid(), most_slots);
-    unlink(name);
-    shm->file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, params.mode);
-    if (shm->file < 0) {
-        return LAWN_ERR_IO;
-    }
-    lawn_status_t status = lock_file(shm->file, living);
-    status = status == LAWN_OK ? map_file(shm, params) : status;
-    if (status == LAWN_OK && rename(name, shm->path) != 0) {
-        status = LAWN_ERR_IO;
-    }
-    if (status != LAWN_OK) {
-        unlink(name);
-    }
-    return status;
-}
-
-lawn_status_t make_bell(lawn_shm_t *shm, mode_t mode)
-{
-    char name[longest_name];
-    name_fifo(name, shm->path, getpid(), 0);
-    unlink(name);
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    if (mkfifo(name, mode) != 0) {
-        return LAWN_ERR_IO;
-    }
-    shm->bell = open_fifo(name);
-    if (shm->bell < 0) {
-        const int error = errno;
-        unlink(name);
-        errno = error;
-        return LAWN_ERR_IO;
-    }
-    if ((shm->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-        epoll_ctl(shm->epoll, EPOLL_CTL_ADD, shm->bell, &event) != 0) {
-        return LAWN_ERR_IO;
-    }
-    return LAWN_OK;
 }
 
 lawn_status_t make_timers(lawn_shm_t *shm, const lawn_shm_params_t &params)
@@ -296,6 +231,7 @@ lawn_status_t board(lawn_shm_t *shm)
     const lawn_status_t status =
         lawn_engine_add(engine, poll, shm, shm->epoll, &shm->source);
     if (status == LAWN_OK) {
+        impl_of(engine->lawn)->inner[inner_shm] = {on_expired, on_drain};
         shm->passenger = {pass, next_look, sleep, shm, nullptr};
         add_passenger(engine, &shm->passenger);
     }
@@ -329,11 +265,6 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 void free_all(lawn_shm_t *shm)
 {
     const lawn_allocator_t allocator = shm->engine->allocator;
-    if (shm->bell >= 0) {
-        char name[longest_name];
-        name_fifo(name, shm->path, getpid(), 0);
-        unlink(name);
-    }
     close_fd(shm->epoll);
     close_fd(shm->bell);
     if (shm->memory.header) {
@@ -351,6 +282,12 @@ bool is_valid(const lawn_shm_params_t &params)
 }
 
 } // namespace
+
+void shm::stop(Timer *timer)
+{
+    Lawn *const lawn = impl_of(timer->shm->engine->lawn);
+    lawn->inner_running -= lawn_timer_stop(lawn, &timer->timer);
+}
 
 unsigned shm::drain(lawn_shm_t *shm, unsigned budget)
 {
@@ -400,6 +337,9 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
         strlen(path) >= longest_name) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    if (!count_forks()) {
+        return LAWN_ERR_NO_MEMORY;
+    }
     lawn_shm_t *const shm =
         static_cast<lawn_shm_t *>(allocate(engine->allocator, sizeof(*shm)));
     if (!shm) {
@@ -407,6 +347,7 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     }
     *shm = {};
     shm->engine = engine;
+    shm->made_in = forks;
     shm->expired = all.expired;
     shm->arg = all.arg;
     shm->file = shm->bell = shm->epoll = -1;
@@ -414,6 +355,7 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     status = status == LAWN_OK ? make(shm, all) : status;
     if (status != LAWN_OK) {
         const int error = errno;
+        remove_bell(shm);
         free_all(shm);
         errno = error;
         return status;
@@ -431,14 +373,18 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     if (is_inside(shm->engine)) {
         return;
     }
-    Atomics::store(&shm->memory.header->is_closed, 1U);
+    if (!is_inherited(shm)) {
+        Atomics::store(&shm->memory.header->is_closed, 1U);
+    }
     for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
-        lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
+        stop(&timer_of(shm, i));
     }
     remove_passenger(shm->engine, &shm->passenger);
     lawn_engine_remove(shm->engine, shm->source);
-    unlink(shm->path);
     unwatch_all(shm);
+    if (!is_inherited(shm)) {
+        remove_files(shm);
+    }
     free_all(shm);
 }
 

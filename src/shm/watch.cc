@@ -21,12 +21,15 @@ namespace
 void forget(const lawn_shm_t *shm, uint32_t client)
 {
     Watch &watch = watch_of(shm, client);
-    if (watch.pidfd >= 0) {
+    if (watch.pidfd >= 0 && !is_inherited(shm)) {
         epoll_ctl(shm->epoll, EPOLL_CTL_DEL, watch.pidfd, nullptr);
     }
     close_fd(watch.pidfd);
     close_fd(watch.fifo);
     watch = {-1, -1};
+    if (is_inherited(shm)) {
+        return;
+    }
     char name[longest_name];
     name_fifo(name, shm->path, shm->memory.header->owner, client);
     unlink(name);
@@ -41,7 +44,7 @@ void sweep(lawn_shm_t *shm, uint32_t client)
     for (uint32_t i = 1; i <= memory.slot_count; ++i) {
         Slot &slot = memory.slot(i);
         if (Atomics::load(&slot.client) == client) {
-            lawn_timer_stop(shm->engine->lawn, &timer_of(shm, i).timer);
+            stop(&timer_of(shm, i));
             Atomics::store(&slot.deadline, LAWN_TIME_INFINITY);
             Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
             Atomics::store(&slot.expired, LAWN_TIME_INFINITY);
@@ -143,6 +146,10 @@ unsigned shm::look(lawn_shm_t *shm)
             shm->is_incomplete |= !welcome(shm, i);
         }
     }
+    // A client that is killed between taking its place and counting itself is
+    // found in its turn.
+    shm->turn = shm->turn % shm->memory.client_count + 1;
+    shm->is_incomplete |= !welcome(shm, shm->turn);
     return count > 0 ? static_cast<unsigned>(count) : 0;
 }
 
@@ -158,10 +165,12 @@ void shm::wake_client(const lawn_shm_t *shm, uint32_t client)
 void shm::unwatch_all(lawn_shm_t *shm)
 {
     for (uint32_t i = 1; i <= shm->memory.client_count; ++i) {
-        if (Atomics::load(&shm->memory.client(i).pid) != 0) {
-            open_fifo_of(shm, i);
+        if (!is_inherited(shm)) {
+            if (Atomics::load(&shm->memory.client(i).pid) != 0) {
+                open_fifo_of(shm, i);
+            }
+            wake_client(shm, i);
         }
-        wake_client(shm, i);
         forget(shm, i);
     }
 }

@@ -203,8 +203,8 @@ bool touch_rest(Lawn *lawn, lawn_timer_t *timer)
     if (timer->deadline <= lawn->time) {
         end_run(lawn, timer);
         if (!is_alarm(timer)) {
-            if (lawn->late) {
-                lawn_histogram_add(lawn->late, lawn->time - timer->check);
+            if (!inner_of(lawn, timer)) {
+                note_late(lawn, lawn->time - timer->check);
             }
             report(lawn, LAWN_EVENT_FIRE, timer, lawn->time, 0);
         }

@@ -279,7 +279,7 @@ void lawn_for_each(const lawn_t *lawn,
         lawn,
         [](const lawn_timer_t *timer, void *self) {
             const Program *const of = static_cast<const Program *>(self);
-            if (!is_inner(of->lawn, timer)) {
+            if (!inner_of(of->lawn, timer)) {
                 of->each(timer, of->arg);
             }
         },
@@ -303,8 +303,8 @@ unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
         }
         end_run(lawn, timer);
         report(lawn, LAWN_EVENT_STOP, timer, lawn->now, 0);
-        if (is_inner(lawn, timer)) {
-            lawn->on_drain(timer);
+        if (const Inner *const inner = inner_of(lawn, timer)) {
+            inner->on_drain(timer);
             continue;
         }
         if (lawn->on_hand_over) {

@@ -59,6 +59,16 @@ struct Queue : lawn_queue_t {
     bool is_owned; // the lawn frees it in lawn_destroy()
 };
 
+// A kind of timers that the library has to itself, inside of those of the
+// program. They run and expire like any other, but a program does not see them.
+struct Inner {
+    lawn_expired_fn_t expired; // by which they are known; NULL: there are none
+    // Called for each that a drain takes out.
+    void (*on_drain)(lawn_timer_t *timer);
+};
+
+enum { inner_shared, inner_shm, inner_kinds };
+
 struct alignas(64) Lawn : lawn_t {
     lawn_time_t wake;  // the same as `next`, but `next` is 0 with an observer
     lawn_time_t seen;  // all slots that began at or before it are done
@@ -75,11 +85,8 @@ struct alignas(64) Lawn : lawn_t {
     size_t left;       // of the budget, in timers to touch
     size_t moved;      // timers touched that did not fire
     Queue *queues;     // list of all queues
-    // Of the timers inside of shared ones: their callback, or NULL, how many of
-    // them run, and what is called for each that a drain takes out.
-    lawn_expired_fn_t inner;
-    size_t inner_running;
-    void (*on_drain)(lawn_timer_t *timer);
+    Inner inner[inner_kinds];
+    size_t inner_running;   // how many inner timers run
     lawn_histogram_t *late; // NULL, or counts the lateness of timers that fire
     // NULL, or called for each timer that a drain is about to hand over. If the
     // timer belongs to a table (lawn/keyed.h), the table frees its id.
@@ -198,10 +205,15 @@ inline bool is_alarm(const lawn_timer_t *timer)
     return timer->expired == on_alarm;
 }
 
-// Whether the timer is inside of a shared one.
-inline bool is_inner(const Lawn *lawn, const lawn_timer_t *timer)
+// Returns NULL if the timer is the program's own.
+inline const Inner *inner_of(const Lawn *lawn, const lawn_timer_t *timer)
 {
-    return lawn->inner && timer->expired == lawn->inner;
+    for (const Inner &kind : lawn->inner) {
+        if (kind.expired && timer->expired == kind.expired) {
+            return &kind;
+        }
+    }
+    return nullptr;
 }
 
 inline Queue *queue_of(const lawn_timer_t *alarm)
@@ -225,7 +237,7 @@ inline void end_run(Lawn *lawn, lawn_timer_t *timer)
     --lawn->running;
 }
 
-// Calls `each` for every running timer, also for those inside of shared ones.
+// Calls `each` for every running timer, inner ones included.
 void for_each_running(const lawn_t *lawn,
                       void (*each)(const lawn_timer_t *timer, void *arg),
                       void *arg);
@@ -309,6 +321,15 @@ inline void call_back(Lawn *lawn, lawn_timer_t *timer)
         const lawn_time_t now = lawn->time;
         LAWN_PROBE(fire, timer, lawn, now);
         timer->expired(timer, now);
+    }
+}
+
+// Counts how late a timer fires. For an inner timer, its callback calls this:
+// the callback alone knows whether something of the program is due.
+inline void note_late(const Lawn *lawn, lawn_time_t late)
+{
+    if (lawn->late) {
+        lawn_histogram_add(lawn->late, late);
     }
 }
 

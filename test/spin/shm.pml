@@ -150,7 +150,7 @@ inline next()
         :: else -> was = 0; t = 0; goto over
         fi
     };
-    atomic { flags[t] = 0 };
+    atomic { assert(flags[t] == (RELEASED | DONE)); flags[t] = 0 };
     atomic { client[t] = 0; t = 0 }
 }
 

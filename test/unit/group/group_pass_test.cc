@@ -220,6 +220,40 @@ TEST_F(Group, AnInterruptedThreadDoesNotTakeTheClockForGoneBack)
     EXPECT_EQ(lawn_group_time(group_), clock.now) << "ahead of its clock";
 }
 
+// Another thread, which has read the clock before this one, stores its time
+// while this one is about to.
+struct OvertakenClock {
+    lawn_time_t now = 1'000'000'000;
+    lawn_group_t *group = nullptr;
+
+    static lawn_time_t read(void *arg)
+    {
+        OvertakenClock *const self = static_cast<OvertakenClock *>(arg);
+        const lawn_time_t now = self->now;
+        if (lawn_group_t *const group = self->group) {
+            self->group = nullptr;
+            self->now -= 8'000'000;
+            EXPECT_EQ(lawn_group_time(group), self->now);
+            self->now = now;
+        }
+        return now;
+    }
+};
+
+TEST_F(Group, TheLatestOfTheTimesThatThreadsHaveReadStays)
+{
+    OvertakenClock clock;
+    params_.clock = OvertakenClock::read;
+    params_.clock_arg = &clock;
+    make();
+    clock.now += 10'000'000;
+    clock.group = group_;
+    const lawn_time_t latest = lawn_group_time(group_);
+    EXPECT_EQ(latest, clock.now);
+    clock.now -= 20'000'000;
+    EXPECT_EQ(lawn_group_time(group_), latest);
+}
+
 TEST_F(Group, AnEngineRunsTheShardsAfterItsSources)
 {
     make();
@@ -320,6 +354,30 @@ TEST_F(GroupDeathTest, ACallbackDoesNotPassNorRemoveItsWorker)
     lawn_shared_retire(&timer, nullptr);
     lawn_shared_retire(&other, nullptr);
     end();
+}
+
+// Nor does a source, in the pass of an engine that is a worker.
+TEST_F(GroupDeathTest, ASourceDoesNotRemoveTheWorkerOfItsEngine)
+{
+    make();
+    lawn_engine_params_t params = {};
+    params.clock = lawn_group_time;
+    params.clock_arg = group_;
+    lawn_engine_t *engine = nullptr;
+    static lawn_worker_t *worker;
+    ASSERT_EQ(lawn_engine_create(&params, &engine), LAWN_OK);
+    ASSERT_EQ(lawn_group_add_engine(group_, engine, &worker), LAWN_OK);
+    const auto poll = [](void *) -> unsigned {
+        EXPECT_EQ(lawn_group_remove_worker(worker, nullptr),
+                  LAWN_ERR_INVALID_PARAM);
+        return 0;
+    };
+    lawn_source_t *source = nullptr;
+    ASSERT_EQ(lawn_engine_add(engine, poll, nullptr, -1, &source), LAWN_OK);
+    EXPECT_MISUSE(lawn_engine_progress(engine), "may_remove");
+    lawn_engine_remove(engine, source);
+    EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
+    lawn_engine_destroy(engine);
 }
 
 } // namespace

@@ -59,7 +59,7 @@ TEST_F(System, AClientOfSharedMemoryTellsWhatFailed)
             });
             return status;
         },
-        {"open64", "read", "write"}); // of /proc, and the bell
+        {"open64", "read", "poll", "write"}); // of /proc, and the bell
     lawn_shm_destroy(shm);
     lawn_engine_destroy(engine);
 }
@@ -134,7 +134,8 @@ TEST_F(System, AnOwnerWithoutRoomLeavesWhatItHasFound)
     EXPECT_EQ(refuse("posix_fallocate64", ENOSPC, create), LAWN_ERR_NO_MEMORY);
     EXPECT_EQ(entries_of(directory_), 0U);
     const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
-    ASSERT_EQ(ftruncate(fd, 10), 0);
+    ASSERT_EQ(write(fd, &lawn::shm::magic, sizeof(lawn::shm::magic)),
+              ssize_t{sizeof(lawn::shm::magic)});
     close(fd);
     EXPECT_EQ(refuse("posix_fallocate64", ENOSPC, create), LAWN_ERR_NO_MEMORY);
     EXPECT_EQ(entries_of(directory_), 1U);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <thread>
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,6 +113,20 @@ TEST_F(SharedFork, ADestroyedBoxDoesNotWaitForTheThreadsOfTheParent)
 TEST_F(SharedFork, SyncDoesNotWaitForACallbackOfTheParent)
 {
     box_->running = &timer_;
+    EXPECT_TRUE(is_true_in_child([this] {
+        on_yield = [] { _exit(2); };
+        lawn_shared_sync(&timer_);
+        return true;
+    }));
+    box_->running = nullptr;
+}
+
+// A thread of the child has the number of the parent's thread that was running
+// the callback. That is no misuse.
+TEST_F(SharedFork, ACallbackOfTheParentIsNotTheCallersOwn)
+{
+    box_->running = &timer_;
+    box_->runner = static_cast<uintptr_t>(pthread_self());
     EXPECT_TRUE(is_true_in_child([this] {
         on_yield = [] { _exit(2); };
         lawn_shared_sync(&timer_);

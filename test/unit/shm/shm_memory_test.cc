@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 namespace
 {
@@ -190,6 +191,26 @@ TEST_F(ShmMemory, AClientWhosePidIsAnotherProcessesIsDead)
     EXPECT_EQ(stats().timers, 0U);
 }
 
+// It was killed when it had just taken its place, and had not counted itself.
+TEST_F(ShmMemory, AClientThatDiedBeforeItCountedItselfIsFound)
+{
+    own();
+    pass();
+    const pid_t dead = fork();
+    if (dead == 0) {
+        _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(dead, &status, 0), dead);
+    memory_.client(2).pid = dead;
+    for (unsigned i = 0; i < params_.clients; ++i) {
+        now_ += 2'000'000; // each look at the clients comes a millisecond later
+        pass();
+    }
+    EXPECT_EQ(stats().clients, 0U);
+    EXPECT_EQ(stats().deaths, 1U);
+}
+
 // It has counted itself, and was killed before it rang.
 TEST_F(ShmMemory, TheOwnerDoesNotSleepWhenAClientCouldNotRing)
 {
@@ -268,6 +289,32 @@ TEST_F(ShmMemory, AReleaseWakesTheOwnerWhoeverPushesIt)
     lawn_shm_event_t event = {};
     EXPECT_FALSE(lawn_shm_next(client, &event));
     EXPECT_EQ(stats().timers, 1U);
+}
+
+// Another thread was about to post a start when the timer was released, and
+// does it when the owner has let go of the timer already.
+TEST_F(ShmMemory, ATimerThatIsPostedAgainIsNotFreeYet)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_client_t *const other = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    const lawn_shm_timer_t others = alloc(other);
+    lawn_shm_release(client, timer);
+    pass();
+    lawn_shm_start(client, timer, now_ + 10);
+    lawn_shm_start(other, others, now_ + 10);
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 2U) << "it is in the owner's list";
+    pass();
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 1U);
+    EXPECT_EQ(memory_.slot(timer).flags, 0U);
+    now_ += 10;
+    pass();
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_TRUE(lawn_shm_next(other, &event));
 }
 
 // The slots of a client that writes nonsense do the owner no harm, nor others.
@@ -372,6 +419,27 @@ TEST_F(ShmMemory, TheOwnerKeepsToItsOwnCounts)
     clients_.pop_back();
     pass();
     EXPECT_EQ(stats().clients, 1U);
+}
+
+TEST_F(ShmMemory, EventsThatAreNoListEnd)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    lawn_shm_event_t event = {};
+    for (const uint32_t number : {params_.timers + 1, most_slots}) {
+        memory_.client(1).fired = number;
+        EXPECT_FALSE(lawn_shm_next(client, &event));
+    }
+    // One that leads beyond the slots, and one that leads back to itself.
+    for (const uint32_t number : {most_slots, timer}) {
+        lawn_shm_start(client, timer, now_);
+        pass();
+        pass();
+        memory_.slot(timer).next_fired = number;
+        EXPECT_TRUE(lawn_shm_next(client, &event));
+        EXPECT_FALSE(lawn_shm_next(client, &event));
+    }
 }
 
 TEST_F(ShmMemory, MessagesThatAreNoListEnd)

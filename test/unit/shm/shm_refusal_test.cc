@@ -306,7 +306,13 @@ TEST_F(ShmRefusal, WhatIsNoneIsNotMapped)
               LAWN_ERR_NO_ELEM)
         << "its owner still makes it";
     close(fd);
-    // An owner may replace it when it is nobody's.
+    // It may be nobody's, but it is no memory.
+    ASSERT_EQ(lawn_engine_create(&engine_params_, &engine_), LAWN_OK);
+    EXPECT_EQ(lawn_shm_create(engine_, path_.c_str(), nullptr, &shm_),
+              LAWN_ERR_IO);
+    EXPECT_EQ(errno, EEXIST);
+    lawn_engine_destroy(engine_);
+    ASSERT_EQ(truncate(path_.c_str(), 0), 0);
     own();
     open_client();
 }
