@@ -148,7 +148,7 @@ unsigned shm::look(lawn_shm_t *shm)
     }
     // A client that is killed between taking its place and counting itself is
     // found in its turn.
-    shm->turn = shm->turn % shm->memory.client_count + 1;
+    shm->turn = shm->turn < shm->memory.client_count ? shm->turn + 1 : 1;
     shm->is_incomplete |= !welcome(shm, shm->turn);
     return count > 0 ? static_cast<unsigned>(count) : 0;
 }
