@@ -12,7 +12,9 @@ import pathlib
 import re
 import sys
 
-LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+# What is code, and is left as it is, or a link or an image.
+LINK = re.compile(r"(?m)(```.*?^```|^    .*$|`[^`]*`)|"
+                  r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)", re.DOTALL)
 
 
 def main():
@@ -24,16 +26,18 @@ def main():
     headers = os.path.realpath(root / "include")
 
     def rewritten(link):
-        text, target, fragment = link.groups()
-        path = os.path.realpath(document.parent / target)
-        if "://" in target:
+        code, is_image, text, target, fragment = link.groups()
+        if code or "://" in target:
             return link[0]
+        path = os.path.realpath(document.parent / target)
         if path not in installed:
+            if is_image:
+                sys.exit(f"{document}: the image {target} is not installed")
             return text
         if path.startswith(headers + "/"):
             path = os.path.join(include_dir, os.path.relpath(path, headers))
             target = os.path.relpath(path, document_dir)
-        return f"[{text}]({target}{fragment or ''})"
+        return f"{is_image}[{text}]({target}{fragment or ''})"
 
     output.write_text(LINK.sub(rewritten, document.read_text()))
 

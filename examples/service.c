@@ -73,7 +73,7 @@ int main(void)
     lawn_service_destroy(service);
     printf("%u in time, %u took too long\n", atomic_load(&in_time),
            atomic_load(&too_long));
-    if (fflush(stdout) != 0) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("service: standard output");
         return 1;
     }

@@ -252,7 +252,7 @@ static uint64_t parse(const char *text, uint64_t least, uint64_t most)
 /* Returns the exit status. */
 static int finish(void)
 {
-    if (fflush(stdout) != 0) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("udp: standard output");
         return 1;
     }

@@ -26,10 +26,13 @@ void complain(const char *format, ...)
 
 int finish_output(int result)
 {
+    errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return result;
     }
-    complain("standard output: %s", strerror(errno));
+    /* An earlier error is only known as such. */
+    complain("standard output: %s",
+             errno != 0 ? strerror(errno) : "a write failed");
     return result == EXIT_DELIVERED ? EXIT_FAILED : result;
 }
 

@@ -14,9 +14,9 @@
  * An observer is told of each call to a timer of the lawn as it is made, and of
  * each timer that fires. It is not told of the timers that lawn_destroy() makes
  * idle: to see these stop, drain the lawn first. The traces of an engine
- * (doc/trace.md) are written by an observer. While a lawn has
- * an observer, the inline functions of lawn/timer.h leave all work to the
- * library, so each start is a call. A lawn without an observer pays nothing.
+ * (doc/trace.md) are written by an observer. While a lawn has an observer, the
+ * inline functions of lawn/timer.h leave all work to the library, so each start
+ * is a call. A lawn without an observer pays nothing.
  *
  * Not every timer is one that the program has made. A timer of lawn/keyed.h,
  * and the plain timer behind one of lawn/shared.h or lawn/shm.h, are shown when

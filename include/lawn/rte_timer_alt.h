@@ -29,9 +29,9 @@
  *     DPDK such timers go on, and one that was being reset can never be used
  *     again.
  *   - The pending timers of an lcore end with the process that manages it. The
- *     next process that calls rte_timer_data_alloc() gets the same number, if
- *     that is free. Other processes notice within a millisecond; what they
- * start before does not run.
+ *     next process that calls rte_timer_data_alloc() gets the same number,
+ *     unless it has used that number itself. Other processes notice within a
+ *     millisecond. What they start before that does not run.
  *   - Only the process that has started a pending timer may stop or reset it.
  *     Others get -EACCES. The function that runs the timer may do both.
  *   - Only the process that has allocated the data manages it. In DPDK any may.
@@ -213,14 +213,25 @@ static inline void lawn_rte_alt_put(lawn_rte_alt_t *alt, lawn_shm_timer_t slot)
     }
 }
 
-/* Under the lock: becomes a client of the lcore. */
-static inline lawn_status_t lawn_rte_alt_open(lawn_rte_alt_t *alt, uint32_t id,
-                                              uint32_t lcore)
+/* Becomes a client of the lcore. */
+static inline lawn_status_t lawn_rte_alt_open(uint32_t id, uint32_t lcore,
+                                              lawn_shm_client_t **client_p)
 {
     char path[LAWN_RTE_ALT_PATH];
     return lawn_rte_alt_name(path, id, lcore)
-               ? lawn_shm_open(path, lawn_rte_alt_clock, NULL, &alt->client)
+               ? lawn_shm_open(path, lawn_rte_alt_clock, NULL, client_p)
                : LAWN_ERR_INVALID_PARAM;
+}
+
+/* Returns OK if there is such an lcore. */
+static inline lawn_status_t lawn_rte_alt_look_for(uint32_t id, uint32_t lcore)
+{
+    lawn_shm_client_t *client;
+    const lawn_status_t status = lawn_rte_alt_open(id, lcore, &client);
+    if (status == LAWN_OK) {
+        lawn_shm_close(client);
+    }
+    return status;
 }
 
 /* Under the lock: whether the process that manages is gone. */
@@ -252,6 +263,14 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
     if (id >= LAWN_RTE_ALT_DATAS || lcore >= LAWN_RTE_MAX_LCORE) {
         return NULL;
     }
+    /* A number with a table is none for rte_timer_data_alloc(). So only data
+     * that is there gets one. */
+    if (LAWN_UNLIKELY(!__atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE))) {
+        *status_p = lawn_rte_alt_look_for(id, lcore);
+        if (*status_p != LAWN_OK) {
+            return NULL;
+        }
+    }
     *status_p = LAWN_ERR_NO_MEMORY;
     all = lawn_rte_alt_all(id);
     if (!all) {
@@ -264,7 +283,7 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
         lawn_rte_alt_look(alt);
     }
     if (LAWN_UNLIKELY(!alt->client)) {
-        *status_p = lawn_rte_alt_open(alt, id, lcore);
+        *status_p = lawn_rte_alt_open(id, lcore, &alt->client);
     }
     if (*status_p != LAWN_OK) {
         lawn_rte_alt_unlock(alt);
@@ -385,20 +404,6 @@ static inline bool lawn_rte_alt_is_own(const lawn_rte_alt_t *all)
     return i < LAWN_RTE_MAX_LCORE;
 }
 
-/* Whether this process manages the data, or another one does, which this one
- * has found. */
-static inline bool lawn_rte_alt_is_used(lawn_rte_alt_t *all)
-{
-    bool is_used = lawn_rte_alt_is_own(all);
-    uint32_t i;
-    for (i = 0; i < LAWN_RTE_MAX_LCORE && !is_used; ++i) {
-        lawn_rte_spin(&all[i].lock);
-        is_used = all[i].client && !lawn_rte_alt_is_gone(&all[i]);
-        lawn_rte_alt_unlock(&all[i]);
-    }
-    return is_used;
-}
-
 /* Makes timers for the lcores that there are. Stores the number by which all
  * processes know them, unless `id_ptr` is NULL. Returns 0, -ENOSPC if there are
  * 64 instances, -ENOMEM, or -EIO if the files cannot be made. Not for two
@@ -408,8 +413,8 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
     uint32_t id, i;
     for (id = 0; id < LAWN_RTE_ALT_DATAS; ++id) {
         lawn_status_t status = LAWN_OK;
-        lawn_rte_alt_t *all = lawn_rte_alts[id];
-        if (all && lawn_rte_alt_is_used(all)) {
+        lawn_rte_alt_t *all;
+        if (lawn_rte_alts[id]) {
             continue;
         }
         all = lawn_rte_alt_all(id);

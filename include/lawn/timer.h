@@ -221,7 +221,8 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
  * timers that were handed over or, if `each` is NULL, would have been. A shared
  * timer is stopped, and may be started again. A start of one that is still in
  * its box is not in the lawn: call lawn_box_drain() before. A timer in shared
- * memory is stopped, too, and its client gets no event.
+ * memory is stopped, too, if a pass of its owner has taken its start, and its
+ * client gets no event.
  *
  * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
  * all timers that are left, and those that `each` has started. The timers of

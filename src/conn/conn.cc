@@ -125,7 +125,8 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
 {
     received(conn, now);
     conn->attempt = 0;
-    conn->acked_at = now;
+    // `now` may be the time of a pass, before that of an ACK read later.
+    conn->acked_at = later_of(conn->acked_at, now);
     conn->excused_until = 0;
     if (rtt != 0) {
         const lawn_conn_params_t &params = conn->params;
@@ -359,7 +360,8 @@ void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,
         conn->srtt,
         conn->rttvar,
         conn->heard_at,
-        conn->unacked_since,
+        // Before the first open, all is zero.
+        conn->retransmit.expired ? conn->unacked_since : LAWN_TIME_INFINITY,
     };
     copy_known(stats, size, &known, sizeof(known));
 }

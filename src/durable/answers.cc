@@ -243,11 +243,13 @@ void Answers::finish(unsigned shard, const Verdict &verdict,
         r.state = result == 2 ? LAWN_DURABLE_DEAD : verdict.state;
     }
     --size_;
-    if (!is_closed_) {
-        attempt([&] { answered_(shard, verdict.entry); });
-    }
+    // First, because what is given then may have the program close the
+    // consumer, after which nobody is called back.
     if (verdict.done) {
         verdict.done(verdict.arg, &r);
+    }
+    if (!is_closed_) {
+        attempt([&] { answered_(shard, verdict.entry); });
     }
 }
 

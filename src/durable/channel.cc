@@ -15,11 +15,12 @@ namespace lawn::durable
 namespace
 {
 
-// After these, another server has the shard, or this one is no master.
+// After these, another server has the shard, or this one is no master. Not so
+// after ASK: the shard is about to move, and MOVED tells when it has.
 bool is_misplaced(std::string_view error)
 {
-    return begins_with(error, "MOVED ") || begins_with(error, "ASK ") ||
-           begins_with(error, "UNBLOCKED") || begins_with(error, "READONLY");
+    return begins_with(error, "MOVED ") || begins_with(error, "UNBLOCKED") ||
+           begins_with(error, "READONLY");
 }
 
 } // namespace

@@ -76,7 +76,7 @@ public:
     void read();
     bool is_recovering() const
     {
-        return to_recover_ > 0;
+        return !to_recover_.empty();
     }
 
 private:
@@ -91,12 +91,14 @@ private:
     void on_read(const std::vector<unsigned> &shards, const Answer &answer);
     void on_refused(const std::vector<unsigned> &shards, const Answer &answer);
     void recover();
+    void recover_one();
     void ask(unsigned shard, const Args &command, Done done);
     void on_pending(unsigned shard, const Answer &answer);
-    // Takes these entries, which the store has given to this consumer before.
-    void take_own(unsigned shard, std::vector<std::string> entries);
-    void on_own_taken(unsigned shard, std::vector<std::string> left,
-                      const Answer &answer);
+    // Has the store give this consumer the entries again that it has given
+    // before, the last one first.
+    void regain(unsigned shard, std::vector<std::string> entries);
+    void on_regained(unsigned shard, std::vector<std::string> left,
+                     const Answer &answer);
     void on_recovered();
     // Hands what a reply of XREADGROUP has to the core, and returns how many
     // entries that is.
@@ -110,9 +112,10 @@ private:
     size_t next_ = 0;    // where to look next, when there is little room
     size_t in_vain_ = 0; // how many in succession had nothing
     size_t round_ = 0;   // how many there are to look at; 0: one is read alone
-    size_t to_recover_ = 0; // shards
-    bool is_busy_ = true;   // reads, pauses, or is not connected
+    std::vector<unsigned> to_recover_; // shards, the last one first
+    bool is_busy_ = true;              // reads, pauses, or is not connected
     bool is_recovered_ = false;
+    bool was_recovered_ = false; // on any connection
 };
 
 class ConsumerCore : public Attachable<ConsumerCore>

@@ -8,7 +8,9 @@
 
 #include <cctz/civil_time.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -209,8 +211,16 @@ bool is_zone(std::string_view name)
     const std::string path =
         std::string(folder && *folder ? folder : "/usr/share/zoneinfo") + '/' +
         std::string(name);
+    // Opened, because cctz also remembers that it could not open a file, as the
+    // process had no descriptor left.
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status = {};
-    return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    const bool is_file =
+        fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_file;
 }
 
 bool load_zone(std::string_view name, cctz::time_zone *zone)

@@ -128,6 +128,8 @@ void lawn_durable_close(lawn_durable_t *durable)
     while (!durable->attached.empty()) {
         delete *durable->attached.begin();
     }
+    // What they have said last, such as answers of consumers.
+    attempt([&] { durable->loop.flush_marked(); });
     // Not by reset(): those who are called back may still ask the link.
     delete durable->link.get();
     static_cast<void>(durable->link.release());

@@ -95,9 +95,8 @@ public:
     virtual const std::string &trouble() const = 0;
     // Sends a command. IO if the channel is not connected. `timeout_us`: the
     // connection is taken as lost if there is no answer within that time, or if
-    // `done` throws. For
-    // XREADGROUP, take the BLOCK time and some seconds. Not for a channel that
-    // has subscribed.
+    // `done` throws. For XREADGROUP, take the BLOCK time and some seconds. Not
+    // for a channel that has subscribed.
     virtual void send(const Args &command, uint64_t timeout_us, Done done) = 0;
 };
 

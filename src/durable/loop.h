@@ -106,6 +106,8 @@ public:
     // Has `fn`, which throws nothing, called in the next poll, which comes at
     // once.
     void defer(std::function<void()> fn);
+    // Flushes what is marked now; for the end, after which there is no poll.
+    void flush_marked();
 
 private:
     friend class Timer;
@@ -118,7 +120,6 @@ private:
     unsigned run_due();
     void run_first_due();
     unsigned run_deferred();
-    void flush_marked();
 
     int epoll_fd_ = -1;
     int timer_fd_ = -1;

@@ -68,6 +68,7 @@ void PumpCore::start()
     schedule_ = std::make_unique<Schedule>(store, count, params);
     is_renewing_.assign(count, false);
     troubles_.assign(count, "");
+    cron_troubles_.assign(count, "");
     std::vector<unsigned> all;
     channels_.clear(); // of an attempt without memory
     for (unsigned shard = 0; shard < count; ++shard) {
@@ -225,9 +226,11 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
 
 std::string PumpCore::trouble() const
 {
-    for (const std::string &trouble : troubles_) {
-        if (!trouble.empty()) {
-            return trouble;
+    for (const auto *const all : {&troubles_, &cron_troubles_}) {
+        for (const std::string &trouble : *all) {
+            if (!trouble.empty()) {
+                return trouble;
+            }
         }
     }
     for (const std::unique_ptr<Channel> &channel : channels_) {
@@ -324,10 +327,20 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     call.function = "lawn_renew";
     call.keys = {Key::due, Key::body, Key::meta, Key::cron};
     call.shard = shard;
+    cron_troubles_[shard].clear();
     for (const CronTimer &timer : timers) {
-        call.args.insert(call.args.end(), {std::string(timer.id),
-                                           std::to_string(timer.generation),
-                                           std::to_string(next_time(timer))});
+        int64_t next_us = 0;
+        if (find_next(timer, &next_us)) {
+            call.args.insert(call.args.end(), {std::string(timer.id),
+                                               std::to_string(timer.generation),
+                                               std::to_string(next_us)});
+        } else {
+            cron_troubles_[shard] =
+                "cannot load the time zone " + std::string(timer.zone);
+        }
+    }
+    if (call.args.empty()) {
+        return;
     }
     const bool is_more = timers.size() == most_crons;
     link_.call(std::move(call), [weak = weak_from_this(), shard,
@@ -346,9 +359,11 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     is_renewing_[shard] = true;
 }
 
-// Returns 0 if the expression has no further time.
-int64_t PumpCore::next_time(const CronTimer &timer)
+// Puts 0 into *next_us if the expression has no further time. Returns false if
+// nobody knows that here, where the zone is not. Another pump may know it.
+bool PumpCore::find_next(const CronTimer &timer, int64_t *next_us)
 {
+    *next_us = 0;
     const std::string name =
         std::string(timer.expression) + '\n' + std::string(timer.zone);
     auto at = crons_.find(name);
@@ -359,12 +374,14 @@ int64_t PumpCore::next_time(const CronTimer &timer)
         auto cron = std::make_unique<Cron>();
         std::string error;
         if (!cron->parse(timer.expression, timer.zone, &error)) {
-            return 0;
+            return !cron->parse(timer.expression, "", &error);
         }
         at = crons_.emplace(name, std::move(cron)).first;
     }
-    int64_t next_us = 0;
-    return at->second->next(timer.after_us, &next_us) ? next_us : 0;
+    if (!at->second->next(timer.after_us, next_us)) {
+        *next_us = 0;
+    }
+    return true;
 }
 
 void PumpCore::close()

@@ -66,7 +66,7 @@ private:
 
     void renew_crons(unsigned shard);
     void on_crons(unsigned shard, const Answer &answer);
-    int64_t next_time(const CronTimer &timer);
+    bool find_next(const CronTimer &timer, int64_t *next_us);
 
     // Something happened in this poll: counts it, and arms the timer at the
     // end of the poll.
@@ -83,6 +83,7 @@ private:
     std::unordered_map<std::string, unsigned> shard_of_channel_;
     std::vector<bool> is_renewing_;
     std::vector<std::string> troubles_; // why a shard cannot be fired, or ""
+    std::vector<std::string> cron_troubles_; // the same of its cron timers
     std::map<std::string, std::unique_ptr<Cron>> crons_; // parsed already
     Timer call_timer_;
     Timer beat_timer_;

@@ -27,8 +27,8 @@ namespace
 constexpr uint64_t block_ms = 5000;
 // While a shard is left out, which may be back at any time.
 constexpr uint64_t short_block_ms = 1000;
-constexpr size_t most_at_once = 128; // entries of a shard
-constexpr size_t most_own = 500;     // entries of a call
+constexpr size_t most_at_once = 128;  // entries of a shard
+constexpr size_t most_released = 500; // entries of a call
 constexpr uint64_t failure_pause_us = 200000;
 
 bool is_array(const redisReply *reply)
@@ -74,7 +74,7 @@ void Reader::open()
     events.connected = [this] { on_connected(); };
     events.lost = [this](const char *) {
         pause_.stop();
-        to_recover_ = 0;
+        to_recover_.clear();
         is_busy_ = true; // until it is connected again
     };
     channel_ = core_.link_.open_channel(shards_.front(), {}, std::move(events));
@@ -101,7 +101,7 @@ void Reader::read()
         return;
     }
     if (!attempt([this] { is_recovered_ ? read_next() : recover(); })) {
-        to_recover_ = 0;
+        to_recover_.clear();
         is_busy_ = true;
         pause_.start_after(retry_us);
     }
@@ -217,11 +217,11 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
                         const Answer &answer)
 {
     if (!channel_ || !channel_->is_connected()) {
-        to_recover_ = 0;
+        to_recover_.clear();
         return; // on_connected() goes on
     }
     if (has_no_group(answer) || will_pass(answer)) {
-        to_recover_ = 0;
+        to_recover_.clear();
         pause_.start_after(failure_pause_us);
         if (has_no_group(answer)) {
             core_.rejoin();
@@ -234,7 +234,7 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
     if (shards.size() == 1) {
         core_.leave_out(shards[0], answer);
     }
-    if (to_recover_ > 0) {
+    if (!to_recover_.empty()) {
         on_recovered();
     } else if (is_recovered_) {
         is_busy_ = false;
@@ -249,7 +249,7 @@ void Reader::recover()
 {
     for (const unsigned shard : shards_) {
         if (core_.shards_[shard].is_taking) {
-            return; // on_taken() goes on
+            return; // on_taken() or on_regained() goes on
         }
     }
     std::vector<unsigned> joined;
@@ -262,11 +262,15 @@ void Reader::recover()
         return; // on_joined() goes on
     }
     is_busy_ = true;
-    to_recover_ = joined.size();
-    for (const unsigned shard : joined) {
-        ask(shard, core_.pending_command(shard),
-            [this, shard](const Answer &answer) { on_pending(shard, answer); });
-    }
+    to_recover_ = std::move(joined);
+    recover_one();
+}
+
+void Reader::recover_one()
+{
+    const unsigned shard = to_recover_.back();
+    ask(shard, core_.pending_command(shard),
+        [this, shard](const Answer &answer) { on_pending(shard, answer); });
 }
 
 void Reader::ask(unsigned shard, const Args &command, Done done)
@@ -291,32 +295,42 @@ void Reader::on_pending(unsigned shard, const Answer &answer)
     std::vector<std::string> entries = core_.not_here(shard, answer);
     if (entries.empty()) {
         on_recovered();
-    } else {
-        take_own(shard, std::move(entries));
+        return;
     }
+    std::reverse(entries.begin(), entries.end()); // the first is taken first
+    regain(shard, std::move(entries));
 }
 
-// Each time that they are given counts as an attempt. So a delivery that ends
-// every program that it is given to is not given for ever.
-void Reader::take_own(unsigned shard, std::vector<std::string> entries)
+// When the program begins, it may be that a delivery has ended it before. So
+// each is taken alone and given before the next one is taken, and each time
+// counts as an attempt. Later, what is not here was lost with the connection,
+// and nobody has seen it. That is no attempt: its lease is ended, and then it
+// is taken over like all whose lease is over.
+void Reader::regain(unsigned shard, std::vector<std::string> entries)
 {
-    Call call = core_.take_call(shard, most_own);
-    const auto rest =
-        entries.size() > most_own ? entries.end() - most_own : entries.begin();
-    call.args.insert(call.args.end(), rest, entries.end());
-    entries.erase(rest, entries.end());
+    const size_t count =
+        was_recovered_ ? std::min(entries.size(), most_released) : 1;
+    Call call = core_.take_call(shard, count);
+    if (was_recovered_) {
+        call.function = "lawn_release";
+        call.keys = {core_.config_.stream};
+        call.args.resize(2); // the group and the consumer
+    }
+    const auto first = entries.end() - static_cast<ptrdiff_t>(count);
+    call.args.insert(call.args.end(), first, entries.end());
+    entries.erase(first, entries.end());
     core_.link_.call(
         std::move(call), [weak = core_.weak_from_this(), shard,
                           left = std::move(entries)](const Answer &answer) {
             if (const auto core = weak.lock()) {
-                core->reader_of(shard).on_own_taken(shard, left, answer);
+                core->reader_of(shard).on_regained(shard, left, answer);
             }
         });
     core_.shards_[shard].is_taking = true;
 }
 
-void Reader::on_own_taken(unsigned shard, std::vector<std::string> left,
-                          const Answer &answer)
+void Reader::on_regained(unsigned shard, std::vector<std::string> left,
+                         const Answer &answer)
 {
     core_.shards_[shard].is_taking = false;
     if (core_.is_stopped_) {
@@ -328,25 +342,39 @@ void Reader::on_own_taken(unsigned shard, std::vector<std::string> left,
             core_.add(shard, reply->element[i], 0);
         }
     });
-    if (to_recover_ == 0) {
+    if (to_recover_.empty()) {
         core_.give(); // the connection was lost: recover() waits for this
-    } else if (answer.status != LAWN_OK) {
+    } else if (is_lasting(answer)) {
         on_refused({shard}, answer);
-    } else if (!is_added) {
-        to_recover_ = 0;
-        pause_.start_after(retry_us);
-    } else if (!left.empty()) {
-        take_own(shard, std::move(left));
+    } else if (answer.status != LAWN_OK || !is_added) {
+        to_recover_.clear();
+        pause_.start_after(failure_pause_us);
     } else {
-        on_recovered();
+        core_.give();
+        if (core_.is_stopped_) {
+            return;
+        }
+        // What there is no room for is taken over when its lease is over.
+        if (left.empty() || core_.room() == 0) {
+            on_recovered();
+        } else {
+            regain(shard, std::move(left));
+        }
     }
 }
 
 // After a failure, is_busy_ is false or a pause runs, and all begins anew.
 void Reader::on_recovered()
 {
-    if (to_recover_ > 0 && --to_recover_ == 0) {
+    if (to_recover_.empty()) {
+        return;
+    }
+    to_recover_.pop_back();
+    if (!to_recover_.empty()) {
+        recover_one();
+    } else {
         is_recovered_ = true;
+        was_recovered_ = true;
         is_busy_ = false;
         core_.give();
         core_.take_timer_.start_after(0);

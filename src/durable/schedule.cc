@@ -94,7 +94,9 @@ void Schedule::ask(unsigned shard, lawn_time_t now)
 void Schedule::wake(unsigned shard, int64_t due_us, lawn_time_t now)
 {
     Shard *const s = &shards_[shard];
-    s->wake_us = std::min(s->wake_us, due_us);
+    // An earlier one for which a call was sent must not hide this one.
+    s->wake_us =
+        s->wake_us > s->covered_us ? std::min(s->wake_us, due_us) : due_us;
     s->wake_call = last_call_;
     // The timer may be older than the latest call: then that call has not
     // covered it.

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace lawn
@@ -27,18 +28,22 @@ namespace
 // False, with errno, when another engine writes to the file. A lock of a
 // process would not keep out another engine of this process, and would be lost
 // when any descriptor of the file is closed. So the lock belongs to this
-// opening of the file. A file that cannot be locked needs no lock.
+// opening of the file. What is no file, such as /dev/null, and what cannot be
+// locked, needs no lock.
 bool take_file(int fd)
 {
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    if (fcntl(fd, F_OFD_SETLK, &lock) != 0 &&
-        (errno == EACCES || errno == EAGAIN)) {
-        return false;
+    struct stat file = {};
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
+        struct flock lock = {};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (fcntl(fd, F_OFD_SETLK, &lock) != 0 &&
+            (errno == EACCES || errno == EAGAIN)) {
+            return false;
+        }
+        // Not emptied before, for it may have been another's.
+        [[maybe_unused]] const int ignored = ftruncate(fd, 0);
     }
-    // Not emptied before, for it may have been another's.
-    [[maybe_unused]] const int ignored = ftruncate(fd, 0);
     // Writing waits for the reader of a FIFO, though opening does not.
     fcntl(fd, F_SETFL, 0);
     return true;

@@ -238,6 +238,12 @@ lawn_status_t board(lawn_shm_t *shm)
     return status;
 }
 
+void leave(lawn_shm_t *shm)
+{
+    remove_passenger(shm->engine, &shm->passenger);
+    lawn_engine_remove(shm->engine, shm->source);
+}
+
 lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     int locked = -1;
@@ -247,12 +253,14 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
         return status;
     }
     remove_leftovers(shm->path, locked, found);
-    // The bell is made first, because the file tells clients that everything is
-    // there.
+    // The file is made last, because it tells clients that everything is there.
     status = make_timers(shm, params);
     status = status == LAWN_OK ? make_bell(shm, params.mode) : status;
-    status = status == LAWN_OK ? make_file(shm, params) : status;
     status = status == LAWN_OK ? board(shm) : status;
+    status = status == LAWN_OK ? make_file(shm, params) : status;
+    if (status != LAWN_OK && shm->source) {
+        leave(shm);
+    }
     if (status != LAWN_OK && found == 0) {
         const int error = errno;
         unlink(shm->path); // what lock_path() has made
@@ -379,8 +387,7 @@ void lawn_shm_destroy(lawn_shm_t *shm)
     for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
         stop(&timer_of(shm, i));
     }
-    remove_passenger(shm->engine, &shm->passenger);
-    lawn_engine_remove(shm->engine, shm->source);
+    leave(shm);
     unwatch_all(shm);
     if (!is_inherited(shm)) {
         remove_files(shm);

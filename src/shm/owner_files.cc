@@ -65,8 +65,10 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 
 lawn_status_t shm::make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
+    // Only one process at a time is here. So what is left of one that was
+    // killed is removed by the next.
     char name[longest_name];
-    name_fifo(name, shm->path, getpid(), most_slots);
+    name_fifo(name, shm->path, 0, most_slots);
     unlink(name);
     shm->file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, params.mode);
     if (shm->file < 0) {

@@ -5,10 +5,62 @@
 
 #include "consumer_fixture.h"
 
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace
 {
 
 using namespace lawn_test;
+
+// A program that one delivery kills. Those that it has been given with it are
+// handled meanwhile, and use no more attempts than they must.
+TEST_F(DurableConsumer, ADeliveryThatKillsEachProgramTakesNoOtherWithIt)
+{
+    lawn_durable_start_t start = timer("poison", 0);
+    start.max_attempts = 3;
+    this->start(start);
+    for (int i = 0; i < 30; ++i) {
+        const std::string id = "t" + std::to_string(i);
+        start.id = id.c_str();
+        this->start(start);
+    }
+    lawn_durable_consume_t consume = {};
+    consume.name = "worker";
+    for (int round = 0; round < 3; ++round) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            alarm(60);
+            Client child(server->url());
+            Taker dying(&child);
+            dying.answer = [&dying](const lawn_durable_delivery_t *d) {
+                if (strcmp(d->id, "poison") == 0) {
+                    kill(getpid(), SIGKILL);
+                }
+                dying.reply(d, LAWN_DURABLE_DONE);
+            };
+            dying.open(consume);
+            for (;;) {
+                lawn_durable_wait(child, 1000000);
+            }
+        }
+        int status = 0;
+        run_until([&] { return waitpid(pid, &status, WNOHANG) == pid; });
+        ASSERT_TRUE(WIFSIGNALED(status));
+        EXPECT_EQ(WTERMSIG(status), SIGKILL);
+    }
+    taker.open(consume);
+    run_until([&] { return get("poison").state == LAWN_DURABLE_DEAD; });
+    EXPECT_EQ(taker.count_generations("poison"), 0U);
+    for (int i = 0; i < 30; ++i) {
+        const std::string id = "t" + std::to_string(i);
+        run_until(
+            [&] { return get(id.c_str()).state >= LAWN_DURABLE_SUCCESS; });
+        EXPECT_EQ(get(id.c_str()).state, LAWN_DURABLE_SUCCESS) << id;
+    }
+}
 
 TEST_F(DurableConsumer, ASecondGroupOnlyReads)
 {

@@ -6,6 +6,7 @@
 
 #include "durable/script.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -253,6 +254,33 @@ TEST_F(DurablePump, FiresACronTimerAndFindsItsNextTime)
     EXPECT_EQ(next.due_us % five_minutes, 0);
     EXPECT_LE(next.due_us - taker.taken.back().fired_us, five_minutes);
     EXPECT_LE(taker.count_generations("cron"), 2U);
+}
+
+// A machine without the file of the zone, or without descriptors, must not end
+// the timer.
+TEST_F(DurablePump, ACronTimerWaitsForAPumpThatKnowsItsZone)
+{
+    lawn_durable_start_t start = timer("cron", 0);
+    start.due_us = 1;
+    start.cron = "*/5 * * * *";
+    start.zone = "Asia/Kathmandu";
+    start.misfire = LAWN_DURABLE_COALESCE;
+    this->start(start);
+    setenv("TZDIR", "/nowhere", 1);
+    add_pump(pumping);
+    run_until([&] {
+        const char *const error = lawn_durable_error(*pumping);
+        return error && strstr(error, "time zone Asia/Kathmandu");
+    });
+    unsetenv("TZDIR");
+    run_until([&] { // the next call for the shard tells of it again
+        for (int shard = 0; shard < 4; ++shard) {
+            server->command(
+                {"PUBLISH", "{test:" + std::to_string(shard) + "}:wake", "1"});
+        }
+        return lawn_durable_error(*pumping) == nullptr;
+    });
+    EXPECT_EQ(get("cron").state, LAWN_DURABLE_PENDING);
 }
 
 TEST_F(DurablePump, MissedTimersAreTreatedAsTheySay)

@@ -194,6 +194,53 @@ TEST(Schedule, CallsAtTheDueTimeAndNotBefore)
     EXPECT_LE(world.most_late_us_, 3);
 }
 
+// A store whose clock is the local one, and which answers when the test does.
+class SilentStore : public Schedule::Store
+{
+public:
+    void fire(unsigned, uint64_t call) override
+    {
+        calls.push_back(call);
+    }
+    int64_t store_time(unsigned, lawn_time_t time) override
+    {
+        return static_cast<int64_t>(lawn_time_to_usec(time));
+    }
+    lawn_time_t send_time(unsigned, int64_t store_us) override
+    {
+        return us(static_cast<double>(store_us));
+    }
+
+    std::vector<uint64_t> calls;
+};
+
+// The second timer is started after the call for the first one has come to the
+// store, and its message arrives before the answer of that call.
+TEST(Schedule, AMessageThatIsCoveredDoesNotHideALaterOne)
+{
+    SilentStore store;
+    ScheduleParams params;
+    params.coalesce = us(250);
+    params.prefetch_us = 100000;
+    params.max_calls = 64;
+    Schedule schedule(store, 1, params);
+    FireReply nothing;
+    schedule.ask(0, us(1000));
+    schedule.run(us(1000));
+    ASSERT_EQ(store.calls.size(), 1U);
+    nothing.now_us = 1050;
+    schedule.on_answer(0, store.calls[0], nothing, us(1100));
+    schedule.wake(0, 1200, us(1250));
+    schedule.run(us(1251));
+    ASSERT_EQ(store.calls.size(), 2U);
+    schedule.wake(0, 1320, us(1350));
+    nothing.now_us = 1300;
+    schedule.on_answer(0, store.calls[1], nothing, us(1360));
+    EXPECT_LE(schedule.next(), us(1502));
+    schedule.run(us(1502));
+    EXPECT_EQ(store.calls.size(), 3U);
+}
+
 TEST(Schedule, DoesNotWaitForAnswers)
 {
     World world(1);

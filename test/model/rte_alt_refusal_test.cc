@@ -59,9 +59,8 @@ TEST_F(RteAlt, RefusesBadInput)
     EXPECT_EQ(stop(0), 0) << "was never started";
     EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
     EXPECT_EQ(rte_timer_alt_manage(7, nullptr, 0, expired), -EINVAL);
-    EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EACCES)
-        << "it may be another process's";
-    rte_timer_data_dealloc(5);
+    EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EINVAL);
+    EXPECT_EQ(rte_timer_data_dealloc(5), -EINVAL);
     EXPECT_EQ(manage(begin, 3), -EINVAL) << "no such lcore";
     EXPECT_EQ(manage(begin, 4), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
@@ -160,30 +159,6 @@ TEST_F(RteAlt, ARefusedStartTakesNoNumber)
     EXPECT_EQ(id, 1U);
     EXPECT_EQ(rte_timer_data_dealloc(1), 0);
     EXPECT_EQ(rte_timer_data_dealloc(1), -EINVAL);
-}
-
-// A process that has found another's takes the next number, and the same one
-// when that other has gone.
-TEST_F(RteAlt, AClientTakesTheNumberOfAManagerThatIsGone)
-{
-    const pid_t pid = in_child([] {
-        uint32_t id = 99;
-        bool is_right = reset(1, 100) == 0 && rte_timer_data_alloc(&id) == 0 &&
-                        id == 1 && rte_timer_data_dealloc(id) == 0;
-        shared->is_up = true;
-        while (shared->is_up) {
-            sched_yield();
-        }
-        is_right &= rte_timer_data_alloc(&id) == 0 && id == 0 &&
-                    rte_timer_data_dealloc(id) == 0;
-        return is_right ? 0 : 1;
-    });
-    while (!shared->is_up) {
-        sched_yield();
-    }
-    rte_timer_data_dealloc(shared->id);
-    shared->is_up = false;
-    EXPECT_EQ(status_of(pid), 0);
 }
 
 TEST_F(RteAlt, ADirectoryWithoutRoomForFilesIsRefused)

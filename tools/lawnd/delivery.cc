@@ -248,6 +248,10 @@ void Delivery::begin(Post post, Target *target)
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "lawnd/" LAWN_VERSION_STRING);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    // Its end does not wait for the thread that looks up a name.
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                      msec_of(limits_.connect_timeout_us));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, msec_of(limits_.timeout_us));

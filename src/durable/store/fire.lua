@@ -105,6 +105,7 @@ local function fire_one(f, id, body)
         local added = try('XADD', o.target and f.push or f.out, '*', 'i', id,
             'b', f.stamp .. body)
         if added.err then
+            count(f.s, {again = generation and 1 or 0})
             return added
         end
         add_fired(f, late)

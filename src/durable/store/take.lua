@@ -138,8 +138,10 @@ register('lawn_release', 1, 3, 2 + MAX_BATCH, {'allow-oom'},
         end
         local own = own_of(stream, group, consumer, entries)
         for _, p in ipairs(own) do
-            call('XCLAIM', stream, group, consumer, 0, p[1],
-                'IDLE', LONG_IDLE, 'RETRYCOUNT', p[4] - 1, 'JUSTID')
+            if p[3] < LONG_IDLE then -- not yet
+                call('XCLAIM', stream, group, consumer, 0, p[1],
+                    'IDLE', LONG_IDLE, 'RETRYCOUNT', p[4] - 1, 'JUSTID')
+            end
         end
         return #own
     end)

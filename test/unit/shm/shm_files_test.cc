@@ -143,6 +143,7 @@ TEST_F(ShmFiles, AnOwnerThatIsDeadButNotReapedIsGone)
         _exit(1);
     }
     close(end[0]);
+    close(up[1]);
     char byte;
     ASSERT_EQ(read(up[0], &byte, 1), 1);
     siginfo_t about = {};
@@ -153,7 +154,7 @@ TEST_F(ShmFiles, AnOwnerThatIsDeadButNotReapedIsGone)
     EXPECT_EQ(try_to_open(), LAWN_OK);
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
-    for (const int fd : {up[0], up[1], end[1]}) {
+    for (const int fd : {up[0], end[1]}) {
         close(fd); // the child ends
     }
 }

@@ -108,7 +108,9 @@ TEST_F(Trace, AChildDoesNotKeepTheFile)
     if (child == 0) {
         close(done[1]);
         char byte = 0;
-        _exit(read(done[0], &byte, 1) == 0 ? 0 : 1);
+        const bool is_good = read(done[0], &byte, 1) == 0;
+        lawn_engine_destroy(engine_);
+        _exit(is_good ? 0 : 1);
     }
     const std::string path = path_of("trace");
     EXPECT_EQ(lawn_engine_trace(engine_, nullptr), LAWN_OK);
