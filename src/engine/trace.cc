@@ -25,7 +25,8 @@ unsigned trace_count;
 namespace
 {
 
-// False, with errno, when another engine writes to the file. A lock of a
+// False, with errno, when another engine writes to the file (EACCES or EAGAIN),
+// or the kernel does not say what it is. A lock of a
 // process would not keep out another engine of this process, and would be lost
 // when any descriptor of the file is closed. So the lock belongs to this
 // opening of the file. What is no file, such as /dev/null, and what cannot be
@@ -33,7 +34,10 @@ namespace
 bool take_file(int fd)
 {
     struct stat file = {};
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
+    if (fstat(fd, &file) != 0) {
+        return false;
+    }
+    if (S_ISREG(file.st_mode)) {
         struct flock lock = {};
         lock.l_type = F_WRLCK;
         lock.l_whence = SEEK_SET;
@@ -74,7 +78,12 @@ int open_first(const char *name)
         if (fd < 0 || take_file(fd)) {
             return fd;
         }
+        const int error = errno;
         close(fd);
+        if (error != EACCES && error != EAGAIN) {
+            errno = error;
+            return -1;
+        }
     }
 }
 
