@@ -162,51 +162,53 @@ register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
     return list_ended(keys, state, args[2], most)
 end)
 
--- How many entries of the stream the first group has not answered, given to it
--- or not. The bodies do not tell: that of a periodic timer is pending again.
-local function in_flight(meta, stream)
-    local group = call('HGET', meta, group_field(stream))
-    if not group then
-        return call('XLEN', stream)
+local function pairs_of(list)
+    local info = {}
+    for i = 1, #list, 2 do
+        info[list[i]] = list[i + 1]
     end
-    local groups = try('XINFO', 'GROUPS', stream)
-    for _, fields in ipairs(groups) do
-        local info = {}
-        for i = 1, #fields, 2 do
-            info[fields[i]] = fields[i + 1]
-        end
-        if info.name == group then
-            return info.pending + (tonumber(info.lag) or 0)
-        end
-    end
-    return call('XLEN', stream)
+    return info
 end
 
--- How many entries a stream has had.
-local function added(stream)
-    local info = try('XINFO', 'STREAM', stream)
-    for i = 1, #info, 2 do
-        if info[i] == 'entries-added' then
-            return info[i + 1]
+-- How many entries of the stream the first group has not answered, given to it
+-- or not; and how many the stream has had. The bodies do not tell: that of a
+-- periodic timer is pending again. The lag of a group may be too large after
+-- its stream was moved, so it counts only if there is more than it was given.
+local function flow_of(meta, stream)
+    local about = try('XINFO', 'STREAM', stream)
+    if about.err then -- there is none, or it is of another type
+        return call('XLEN', stream), 0
+    end
+    about = pairs_of(about)
+    local group = call('HGET', meta, group_field(stream))
+    for _, fields in ipairs(group and call('XINFO', 'GROUPS', stream) or {}) do
+        local info = pairs_of(fields)
+        if info.name == group then
+            local is_read =
+                info['last-delivered-id'] == about['last-generated-id']
+            return info.pending + (not is_read and tonumber(info.lag) or 0),
+                about['entries-added']
         end
     end
-    return 0
+    return about.length, about['entries-added']
 end
 
 register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
     local now = time()
     local meta = keys[3]
     local first = call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')
+    local out_flight, out_added = flow_of(meta, keys[4])
+    local push_flight, push_added = flow_of(meta, keys[5])
     local stats = {
         'now', now,
         'pending', call('ZCARD', keys[1]),
         'due', call('ZCOUNT', keys[1], '-inf', now),
         'next', first[2] and tonumber(first[2]) or 0,
-        'out_in_flight', in_flight(meta, keys[4]),
-        'push_in_flight', in_flight(meta, keys[5]),
+        'out_in_flight', out_flight,
+        'push_in_flight', push_flight,
         'dead_letters', call('XLEN', keys[6]),
         'cron', call('SCARD', keys[7]),
-        'fired', added(keys[4]) + added(keys[5]),
+        'fired', out_added + push_added,
     }
     local names = {'bytes', 'success', 'fail', 'stopped',
         'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt'}
