@@ -13,8 +13,8 @@ import re
 import sys
 
 # What is code, and is left as it is, or a link or an image.
-LINK = re.compile(r"(?m)(```.*?^```|^    .*$|`[^`]*`)|"
-                  r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)", re.DOTALL)
+LINK = re.compile(r"(?m)(```[\s\S]*?^```|^    .*$|`[^`]*`)|"
+                  r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def main():

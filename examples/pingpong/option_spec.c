@@ -26,13 +26,14 @@ void complain(const char *format, ...)
 
 int finish_output(int result)
 {
+    const int earlier = errno; /* of a write that failed, if one has */
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return result;
     }
-    /* An earlier error is only known as such. */
+    const int error = errno != 0 ? errno : earlier;
     complain("standard output: %s",
-             errno != 0 ? strerror(errno) : "a write failed");
+             error != 0 ? strerror(error) : "a write failed");
     return result == EXIT_DELIVERED ? EXIT_FAILED : result;
 }
 
