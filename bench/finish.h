@@ -6,9 +6,9 @@
 #ifndef LAWN_BENCH_FINISH_H
 #define LAWN_BENCH_FINISH_H
 
+#include "../tools/finish.h"
+
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace bench
 {
@@ -17,14 +17,8 @@ namespace bench
 // 1 instead of 0 if that or an earlier write failed; stderr has a line then.
 inline int finish_output(int status)
 {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
-        return status;
-    }
-    // An earlier error is only known as such.
-    fprintf(stderr, "%s: standard output: %s\n", program_invocation_short_name,
-            errno != 0 ? strerror(errno) : "a write failed");
-    return status != 0 ? status : 1;
+    const int written = ::finish_output(program_invocation_short_name);
+    return status != 0 ? status : written;
 }
 
 } // namespace bench

@@ -265,16 +265,17 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
     }
     /* A number with a table is none for rte_timer_data_alloc(). So only data
      * that is there gets one. */
-    if (LAWN_UNLIKELY(!__atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE))) {
+    all = __atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE);
+    if (LAWN_UNLIKELY(!all)) {
         *status_p = lawn_rte_alt_look_for(id, lcore);
         if (*status_p != LAWN_OK) {
             return NULL;
         }
-    }
-    *status_p = LAWN_ERR_NO_MEMORY;
-    all = lawn_rte_alt_all(id);
-    if (!all) {
-        return NULL;
+        *status_p = LAWN_ERR_NO_MEMORY;
+        all = lawn_rte_alt_all(id);
+        if (!all) {
+            return NULL;
+        }
     }
     alt = &all[lcore];
     lawn_rte_spin(&alt->lock);

@@ -46,6 +46,17 @@ protected:
         return ids;
     }
 
+    // One that is due, and then every five minutes.
+    void start_cron(const char *zone)
+    {
+        lawn_durable_start_t cron = timer("cron", 0);
+        cron.due_us = 1;
+        cron.cron = "*/5 * * * *";
+        cron.zone = zone;
+        cron.misfire = LAWN_DURABLE_COALESCE;
+        start(cron);
+    }
+
     void run_until_taken(const std::vector<std::string> &ids)
     {
         std::set<std::string> seen;
@@ -237,12 +248,7 @@ TEST_F(DurablePump, FiresAPeriodicTimerAgainAndAgain)
 TEST_F(DurablePump, FiresACronTimerAndFindsItsNextTime)
 {
     add_pump(pumping);
-    lawn_durable_start_t start = timer("cron", 0);
-    start.due_us = 1;
-    start.cron = "*/5 * * * *";
-    start.zone = "Europe/Berlin";
-    start.misfire = LAWN_DURABLE_COALESCE;
-    this->start(start);
+    start_cron("Europe/Berlin");
     run_until([&] { return taker.count("cron") >= 1; });
     Result next;
     run_until([&] {
@@ -260,12 +266,7 @@ TEST_F(DurablePump, FiresACronTimerAndFindsItsNextTime)
 // the timer.
 TEST_F(DurablePump, ACronTimerWaitsForAPumpThatKnowsItsZone)
 {
-    lawn_durable_start_t start = timer("cron", 0);
-    start.due_us = 1;
-    start.cron = "*/5 * * * *";
-    start.zone = "Asia/Kathmandu";
-    start.misfire = LAWN_DURABLE_COALESCE;
-    this->start(start);
+    start_cron("Asia/Kathmandu");
     setenv("TZDIR", "/nowhere", 1);
     add_pump(pumping);
     run_until([&] {

@@ -18,7 +18,7 @@ local REPLAYED = 'replayed' -- the mark
 
 register_of_shard('lawn_replay', 4, 2, 2, {}, function(keys, args)
     local entry, id = args[1], args[2]
-    if entry ~= '' and not string.match(entry, '^%d+%-%d+$') then
+    if entry ~= '' and not are_entries({entry}) then
         return invalid('entry')
     end
     local present = call('HGET', keys[2], id)
@@ -161,14 +161,6 @@ register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
     end
     return list_ended(keys, state, args[2], most)
 end)
-
-local function pairs_of(list)
-    local info = {}
-    for i = 1, #list, 2 do
-        info[list[i]] = list[i + 1]
-    end
-    return info
-end
 
 -- How many entries of the stream the first group has not answered, given to it
 -- or not; and how many the stream has had. The bodies do not tell: that of a

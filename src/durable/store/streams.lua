@@ -23,6 +23,15 @@ local function is_before(a, b)
     return a1 < b1 or (a1 == b1 and a2 < b2)
 end
 
+-- What XINFO lists, by its names.
+local function pairs_of(list)
+    local info = {}
+    for i = 1, #list, 2 do
+        info[list[i]] = list[i + 1]
+    end
+    return info
+end
+
 -- The least entry that `group` has not answered, or one before it. `info` is
 -- what XINFO GROUPS says of it.
 local function oldest_wanted(stream, info)
@@ -43,10 +52,7 @@ local function trim_stream(s, stream)
     end
     local first, least
     for _, fields in ipairs(call('XINFO', 'GROUPS', stream)) do
-        local info = {}
-        for i = 1, #fields, 2 do
-            info[fields[i]] = fields[i + 1]
-        end
+        local info = pairs_of(fields)
         local oldest = oldest_wanted(stream, info)
         if info.name == group then
             first = oldest
@@ -88,10 +94,7 @@ end
 -- nothing and is here after all gets its name back when it reads.
 local function forget_consumers(stream, group)
     for _, fields in ipairs(try('XINFO', 'CONSUMERS', stream, group)) do
-        local info = {}
-        for i = 1, #fields, 2 do
-            info[fields[i]] = fields[i + 1]
-        end
+        local info = pairs_of(fields)
         if info.pending == 0 and info.idle > CONSUMER_IDLE_MS then
             call('XGROUP', 'DELCONSUMER', stream, group, info.name)
         end

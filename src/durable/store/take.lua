@@ -71,10 +71,14 @@ register('lawn_take', 7, 4, 4 + 500, {'allow-oom'}, function(keys, args)
         not are_entries(named) then
         return invalid('consumer, lease, count or entry')
     end
-    lease = #named == 0 and floor(lease / 1000) or 0
-    local late = #named == 0 and
-        call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most) or
-        own_of(stream, group, consumer, named)
+    local late
+    if #named > 0 then
+        lease = 0
+        late = own_of(stream, group, consumer, named)
+    else
+        lease = floor(lease / 1000)
+        late = call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most)
+    end
     if #late == 0 then
         return {}
     end

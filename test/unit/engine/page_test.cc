@@ -210,17 +210,13 @@ TEST_F(Page, TheBacklogIsCountedWhenSomebodyAsks)
 
 TEST_F(Page, AChildLeavesTheParentsAlone)
 {
-    const pid_t child = fork();
-    if (child == 0) {
+    ASSERT_TRUE(does_well_in_a_child([this] {
         pass_at(now_ + sec);
         lawn_engine_arm(engine_);
         lawn_engine_destroy(engine_);
         engine_ = nullptr;
-        exit(0); // not _exit(): instruments have their say
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+        return true;
+    }));
     EXPECT_EQ(state().now, start);
     EXPECT_EQ(state().asleep, 0U);
 }

@@ -6,7 +6,9 @@
 #include "../../misuse.h"
 #include "group_fixture.h"
 
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace
 {
@@ -188,32 +190,34 @@ TEST_F(Group, TheTimeGoesOnWhenTheClockGoesBack)
     EXPECT_LE(lawn_group_time(group_), begin + 13'000'007);
 }
 
-// Reads the clock, and is then interrupted for longer than a millisecond, in
-// which another thread asks the group for its time.
+// Its reader is interrupted once, after it has read the clock.
 struct InterruptedClock {
     lawn_time_t now = 1'000'000'000;
-    lawn_group_t *group = nullptr;
+    std::function<void()> meanwhile;
 
     static lawn_time_t read(void *arg)
     {
         InterruptedClock *const self = static_cast<InterruptedClock *>(arg);
         const lawn_time_t now = self->now;
-        if (lawn_group_t *const group = self->group) {
-            self->group = nullptr;
-            self->now += 5'000'000;
-            EXPECT_EQ(lawn_group_time(group), self->now);
+        if (const auto run = std::exchange(self->meanwhile, nullptr)) {
+            run();
         }
         return now;
     }
 };
 
+// For longer than a millisecond, in which another thread asks the group for its
+// time.
 TEST_F(Group, AnInterruptedThreadDoesNotTakeTheClockForGoneBack)
 {
     InterruptedClock clock;
     params_.clock = InterruptedClock::read;
     params_.clock_arg = &clock;
     make();
-    clock.group = group_;
+    clock.meanwhile = [&] {
+        clock.now += 5'000'000;
+        EXPECT_EQ(lawn_group_time(group_), clock.now);
+    };
     EXPECT_LE(lawn_group_time(group_), clock.now);
     EXPECT_EQ(lawn_group_time(group_), clock.now) << "ahead of its clock";
     clock.now += 3'000'000;
@@ -222,32 +226,18 @@ TEST_F(Group, AnInterruptedThreadDoesNotTakeTheClockForGoneBack)
 
 // Another thread, which has read the clock before this one, stores its time
 // while this one is about to.
-struct OvertakenClock {
-    lawn_time_t now = 1'000'000'000;
-    lawn_group_t *group = nullptr;
-
-    static lawn_time_t read(void *arg)
-    {
-        OvertakenClock *const self = static_cast<OvertakenClock *>(arg);
-        const lawn_time_t now = self->now;
-        if (lawn_group_t *const group = self->group) {
-            self->group = nullptr;
-            self->now -= 8'000'000;
-            EXPECT_EQ(lawn_group_time(group), self->now);
-            self->now = now;
-        }
-        return now;
-    }
-};
-
 TEST_F(Group, TheLatestOfTheTimesThatThreadsHaveReadStays)
 {
-    OvertakenClock clock;
-    params_.clock = OvertakenClock::read;
+    InterruptedClock clock;
+    params_.clock = InterruptedClock::read;
     params_.clock_arg = &clock;
     make();
     clock.now += 10'000'000;
-    clock.group = group_;
+    clock.meanwhile = [&] {
+        clock.now -= 8'000'000;
+        EXPECT_EQ(lawn_group_time(group_), clock.now);
+        clock.now += 8'000'000;
+    };
     const lawn_time_t latest = lawn_group_time(group_);
     EXPECT_EQ(latest, clock.now);
     clock.now -= 20'000'000;

@@ -35,15 +35,6 @@ protected:
         return lawn_shm_create(engine_, path_.c_str(), &params_, &shm_);
     }
 
-    lawn_status_t try_to_open()
-    {
-        lawn_shm_client_t *client = nullptr;
-        const lawn_status_t status =
-            lawn_shm_open(path_.c_str(), nullptr, nullptr, &client);
-        lawn_shm_close(client);
-        return status;
-    }
-
     void write_file(const std::string &text) const
     {
         std::ofstream(path_) << text;

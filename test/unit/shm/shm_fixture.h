@@ -75,6 +75,16 @@ protected:
         return count;
     }
 
+    lawn_status_t try_to_open()
+    {
+        lawn_shm_client_t *client = nullptr;
+        const lawn_status_t status =
+            lawn_shm_open(path_.c_str(), engine_params_.clock,
+                          engine_params_.clock_arg, &client);
+        lawn_shm_close(client);
+        return status;
+    }
+
     lawn_shm_stats_t stats() const
     {
         lawn_shm_stats_t stats;
@@ -89,6 +99,32 @@ protected:
     lawn_engine_t *engine_ = nullptr;
     lawn_shm_t *shm_ = nullptr;
     std::vector<lawn_shm_client_t *> clients_;
+};
+
+// One of eight timers and three clients, on virtual time.
+class TimedShmOwner : public ShmOwner
+{
+protected:
+    TimedShmOwner()
+    {
+        engine_params_.clock = clock;
+        engine_params_.clock_arg = this;
+        engine_params_.ticks_per_sec = 1e9;
+        params_.timers = 8;
+        params_.clients = 3;
+    }
+
+    static lawn_time_t clock(void *arg)
+    {
+        return static_cast<TimedShmOwner *>(arg)->now_;
+    }
+
+    unsigned pass()
+    {
+        return lawn_engine_progress(engine_);
+    }
+
+    lawn_time_t now_ = 1'000'000'000;
 };
 
 #endif

@@ -8,33 +8,17 @@
 
 #include <lawn/stats.h>
 
+#include <functional>
+
 #include <sys/wait.h>
 
 namespace
 {
 
-class ShmLawn : public ShmOwner
+class ShmLawn : public TimedShmOwner
 {
 protected:
-    ShmLawn()
-    {
-        engine_params_.clock = clock;
-        engine_params_.clock_arg = this;
-        engine_params_.ticks_per_sec = 1e9;
-        params_.timers = 8;
-        params_.clients = 3;
-    }
-
-    static lawn_time_t clock(void *arg)
-    {
-        return static_cast<ShmLawn *>(arg)->now_;
-    }
-
-    void pass()
-    {
-        lawn_engine_progress(engine_);
-    }
-
+    using TimedShmOwner::pass;
     void pass(lawn_time_t later)
     {
         now_ += later;
@@ -68,14 +52,23 @@ protected:
         EXPECT_EQ(lawn_check(lawn), LAWN_OK);
     }
 
+    static void expect_of_a_child(const std::function<bool()> &work)
+    {
+        const pid_t child = fork();
+        if (child == 0) {
+            exit(work() ? 0 : 1);
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+
     lawn_histogram_t lateness() const
     {
         lawn_histogram_t late;
         lawn_engine_query_lateness(engine_, &late);
         return late;
     }
-
-    lawn_time_t now_ = 1'000'000'000;
 };
 
 TEST_F(ShmLawn, CountsOnlyTimersOfTheProgram)
@@ -187,18 +180,14 @@ TEST_F(ShmLawn, TheChildOfAForkTakesNothingFromItsParent)
     lawn_shm_start(client, later, now_ + 1000);
     pass();
     lawn_shm_start(client, posted, now_ + 100);
-    const pid_t child = fork();
-    if (child == 0) {
+    expect_of_a_child([this] {
         now_ += 500;
         pass();
         const bool may_sleep = lawn_engine_arm(engine_) == LAWN_OK;
         lawn_shm_destroy(shm_);
         lawn_engine_destroy(engine_);
-        exit(may_sleep ? 0 : 1);
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+        return may_sleep;
+    });
     EXPECT_EQ(events(client), 0U) << "nothing has expired here";
     pass();
     pass(100);
@@ -216,14 +205,10 @@ TEST_F(ShmLawn, TheChildOfAForkDrainsOnlyItsCopies)
     lawn_shm_client_t *const client = open_client();
     lawn_shm_start(client, alloc(client), now_ + 100);
     pass();
-    const pid_t child = fork();
-    if (child == 0) {
+    expect_of_a_child([this] {
         lawn_drain(lawn_engine_lawn(engine_), nullptr);
-        exit(lawn_engine_next(engine_) == LAWN_TIME_INFINITY ? 0 : 1);
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+        return lawn_engine_next(engine_) == LAWN_TIME_INFINITY;
+    });
     pass(100);
     EXPECT_EQ(events(client), 1U);
 }

@@ -25,18 +25,9 @@ using lawn::shm::Header;
 using lawn::shm::Memory;
 using lawn::shm::most_slots;
 
-class ShmMemory : public ShmOwner
+class ShmMemory : public TimedShmOwner
 {
 protected:
-    ShmMemory()
-    {
-        engine_params_.clock = clock;
-        engine_params_.clock_arg = this;
-        engine_params_.ticks_per_sec = 1e9;
-        params_.timers = 8;
-        params_.clients = 3;
-    }
-
     ~ShmMemory() override
     {
         if (memory_.header) {
@@ -59,26 +50,6 @@ protected:
                    params_.clients};
     }
 
-    static lawn_time_t clock(void *arg)
-    {
-        return static_cast<ShmMemory *>(arg)->now_;
-    }
-
-    unsigned pass()
-    {
-        return lawn_engine_progress(engine_);
-    }
-
-    lawn_status_t try_to_open()
-    {
-        lawn_shm_client_t *client = nullptr;
-        const lawn_status_t status =
-            lawn_shm_open(path_.c_str(), clock, this, &client);
-        lawn_shm_close(client);
-        return status;
-    }
-
-    lawn_time_t now_ = 1'000'000'000;
     Memory memory_ = {};
 };
 

@@ -15,31 +15,7 @@
 namespace
 {
 
-class Shm : public ShmOwner
-{
-protected:
-    Shm()
-    {
-        engine_params_.clock = clock;
-        engine_params_.clock_arg = this;
-        engine_params_.ticks_per_sec = 1e9;
-        params_.timers = 8;
-        params_.clients = 3;
-    }
-
-    static lawn_time_t clock(void *arg)
-    {
-        return static_cast<Shm *>(arg)->now_;
-    }
-
-    unsigned pass()
-    {
-        return lawn_engine_progress(engine_);
-    }
-
-    lawn_time_t now_ = 1'000'000'000;
-};
-
+using Shm = TimedShmOwner;
 using ShmDeathTest = Shm;
 
 TEST_F(Shm, ATimerExpiresAtItsDeadlineAndNotATickBefore)

@@ -57,16 +57,12 @@ TEST_F(Trace, ChildWritesNothing)
 {
     record();
     start_timer(1000);
-    const pid_t child = fork();
-    if (child == 0) {
+    ASSERT_TRUE(does_well_in_a_child([this] {
         run_much(engine_);
         lawn_engine_destroy(engine_);
         engine_ = nullptr;
-        exit(0); // not _exit(): instruments have their say
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+        return true;
+    }));
     pass_at(start + 3);
     EXPECT_EQ(named(finish()), header + "0 start A 1000\n"
                                         "3 poll 1\n");
