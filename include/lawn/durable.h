@@ -103,7 +103,8 @@ typedef struct {
     unsigned max_requests; /* 0: 65,536 may be unanswered */
     bool fail_fast; /* answer with IO as soon as the store cannot be reached,
                      * instead of waiting for it */
-    uint64_t connect_timeout_us; /* 0: 5 s */
+    /* 0: 5 s. If a host has several addresses, each has its share of it. */
+    uint64_t connect_timeout_us;
     uint64_t request_timeout_us; /* 0: 5 s */
     /* The first program that opens a namespace records the rest. Later ones
      * are given what is recorded, whatever they say here. The two bounds are

@@ -6,9 +6,10 @@
 // request that is repeated after its connection was lost may write nothing, and
 // WAIT would then promise nothing. So each batch ends with a write of its own.
 //
-// A server with appendfsync `always` has written to its disk before it answers.
-// Whether it still has that setting is asked behind each batch: an operator may
-// change it at any time, and the connection does not notice.
+// A server with appendfsync `always` has written to its disk before it answers,
+// unless it has no-appendfsync-on-rewrite `yes` and rewrites its file. Whether
+// it still has these settings is asked behind each batch: an operator may
+// change them at any time, and the connection does not notice.
 
 #include "durable/link_impl.h"
 #include "durable/node.h"
@@ -26,7 +27,8 @@ constexpr double wait_share = 0.9; // of the time that is left
 
 Words settings_question()
 {
-    return {"CONFIG", "GET", "appendonly", "appendfsync"};
+    return {"CONFIG", "GET", "appendonly", "appendfsync",
+            "no-appendfsync-on-rewrite"};
 }
 
 // The number after `name` in the text of INFO; 0 if there is none.
@@ -78,7 +80,8 @@ void RequestSession::greet()
 // The question may be forbidden, and then appendfsync is not known.
 void RequestSession::on_settings(const redisReply *reply)
 {
-    syncs_always_ = false;
+    bool is_always = false;
+    bool may_pause = true;
     const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     for (size_t i = 0; i + 1 < count; i += 2) {
         const std::string_view name = text_of(reply->element[i]);
@@ -86,9 +89,12 @@ void RequestSession::on_settings(const redisReply *reply)
         if (name == "appendonly") {
             has_append_file_ = value == "yes";
         } else if (name == "appendfsync") {
-            syncs_always_ = value == "always";
+            is_always = value == "always";
+        } else if (name == "no-appendfsync-on-rewrite") {
+            may_pause = value != "no";
         }
     }
+    syncs_always_ = is_always && !may_pause;
 }
 
 bool RequestSession::is_supported() const

@@ -16,8 +16,6 @@ namespace lawn::durable
 namespace
 {
 
-constexpr uint64_t first_pause_us = 5000;
-constexpr uint64_t longest_pause_us = 200000;
 constexpr unsigned max_redirections = 8;
 
 // The functions of the store say which key is of a wrong type. Redis does not;
@@ -110,7 +108,10 @@ LinkImpl::~LinkImpl()
         });
     }
     fail_all(&opening_, failure);
-    fail_all(&pausing_, failure);
+    fail_all(&failing_, failure);
+    for (const std::unique_ptr<Held> &held : held_) {
+        fail_all(&held->requests, failure);
+    }
 }
 
 Loop &LinkImpl::loop() const
@@ -153,6 +154,7 @@ Request *LinkImpl::add(Call call, Done done)
         call.timeout_us != 0 ? call.timeout_us : setup_.request_timeout_us;
     opening_.emplace_back(durable_.loop, std::move(call), std::move(done));
     Request *const request = &opening_.back();
+    request->number = ++numbers_;
     request->list = &opening_;
     request->self = std::prev(opening_.end());
     request->timer.set([this, request] { on_timer(request); });
@@ -249,15 +251,18 @@ Args LinkImpl::head_of(const Request &request) const
 void LinkImpl::route(Request *request)
 {
     if (!is_open_) {
-        move_request(request, &opening_);
+        insert_in_order(request, &opening_);
         return;
     }
     build(request);
+    Held &held = *held_[request->shard];
     Node *const node = node_of(request->shard);
-    if (node) {
+    if (held.first ? held.first != request : !held.requests.empty()) {
+        insert_in_order(request, &held.requests);
+    } else if (node) {
         node->session(request->call.durability).add(request);
     } else {
-        pause(request, "no server has the shard now");
+        hold_back(request, "no server has the shard now");
         refresh_soon();
     }
 }
@@ -266,40 +271,25 @@ void LinkImpl::route(Request *request)
 void LinkImpl::try_to_route(Request *request)
 {
     if (!attempt([&] { route(request); })) {
-        pause(request, no_memory);
+        hold_back(request, no_memory);
     }
-}
-
-void LinkImpl::pause(Request *request, std::string_view why)
-{
-    if (!attempt([&] { request->trouble = line_of(why); })) {
-        request->trouble = no_memory;
-    }
-    request->pause_us = request->pause_us == 0
-                            ? first_pause_us
-                            : std::min(2 * request->pause_us, longest_pause_us);
-    move_request(request, &pausing_);
-    const lawn_time_t end =
-        loop().now() +
-        lawn_time_from_usec(static_cast<double>(request->pause_us));
-    request->timer.start_at(std::min(end, request->deadline));
 }
 
 void LinkImpl::on_timer(Request *request)
 {
     // Comes back soon if this fails for want of memory.
-    request->timer.start_after(first_pause_us);
+    request->timer.start_after(retry_us);
     if (request->failure != LAWN_OK) {
         finish(request, request->failure, request->trouble.c_str(), nullptr);
-    } else if (loop().now() < request->deadline) {
-        request->timer.start_at(request->deadline);
-        try_to_route(request);
     } else if (request->is_in_flight || request->reply) {
         finish(request, LAWN_ERR_TIMED_OUT,
                "unknown: the store has not answered in time", nullptr);
     } else {
-        const char *const why =
-            !request->trouble.empty() ? request->trouble.c_str() : error();
+        // It may wait behind one that was refused.
+        const std::string &trouble = request->trouble.empty()
+                                         ? request->list->front().trouble
+                                         : request->trouble;
+        const char *const why = trouble.empty() ? error() : trouble.c_str();
         const std::string text = why ? ": " + std::string(why) : "";
         finish(request, LAWN_ERR_TIMED_OUT, ("not done in time" + text).c_str(),
                nullptr);
@@ -313,7 +303,7 @@ void LinkImpl::fail_later(Request *request, lawn_status_t status,
     if (!attempt([&] { request->trouble = error; })) {
         request->trouble = no_memory;
     }
-    move_request(request, &pausing_);
+    move_request(request, &failing_);
     request->timer.start_after(0);
 }
 
@@ -323,6 +313,7 @@ void LinkImpl::finish(Request *request, lawn_status_t status, const char *error,
     Done done = std::move(request->done);
     request->done = nullptr;
     request->timer.stop();
+    note_end(*request);
     Requests ended; // `error` and `reply` may be of the request
     if (!request->is_in_flight) {
         move_request(request, &ended);
@@ -339,7 +330,7 @@ void LinkImpl::finish(Request *request, lawn_status_t status, const char *error,
     request->failure = LAWN_ERR_NO_MEMORY;
     request->trouble = no_memory;
     if (!request->is_in_flight) {
-        move_request(request, &pausing_);
+        move_request(request, &failing_);
     }
     request->timer.start_after(retry_us);
 }
@@ -356,7 +347,7 @@ void LinkImpl::fail_all(Requests *requests, const Failure &failure)
 void LinkImpl::on_lost(Request *request)
 {
     if (request->done && request->call.reads_only) {
-        pause(request, "the connection was lost");
+        hold_back(request, "the connection was lost");
     } else {
         finish(request, LAWN_ERR_IO,
                "unknown: the connection was lost before the answer", nullptr);
@@ -368,7 +359,7 @@ void LinkImpl::on_error(Request *request, const RequestSession &session,
                         std::string_view error)
 {
     if (!attempt([&] { refuse(request, session, error); })) {
-        pause(request, no_memory);
+        hold_back(request, no_memory);
     }
 }
 
@@ -383,9 +374,12 @@ void LinkImpl::refuse(Request *request, const RequestSession &session,
         redirect(request, error, session.endpoint());
     } else if (begins_with(error, "LAWN REOPEN")) {
         open_space();
-        pause(request, error);
+        hold_back(request, error);
     } else if (is_passing(error)) {
-        pause(request, error);
+        hold_back(request, error);
+        if (is_cluster_ && begins_with(error, "CLUSTERDOWN")) {
+            refresh_soon();
+        }
     } else if (is_redirected) {
         finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else {
@@ -400,15 +394,16 @@ void LinkImpl::redirect(Request *request, std::string_view error,
     unsigned slot = 0;
     Endpoint endpoint;
     if (++request->redirections % max_redirections == 0) {
-        pause(request, error);
+        hold_back(request, error);
     } else if (!read_redirection(error, from, &slot, &endpoint)) {
         finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else if (begins_with(error, "ASK ")) {
         request->is_asking = true;
         node_at(endpoint)->session(request->call.durability).add(request);
     } else {
+        // Those sent after it will come back, too, and then go in their order.
         on_moved(error, from);
-        route(request);
+        hold_back(request, "");
     }
 }
 

@@ -5,8 +5,8 @@
 // sessions make the link ask for the slots again.
 //
 // A request waits in `opening_` until the namespace is open, then in a session
-// of its node. What the store has certainly not done is sent again, after a
-// pause in `pausing_`, until its deadline.
+// of its node. What the store has certainly not done is held back and sent
+// again after a pause, until its deadline (held.cc).
 
 #ifndef LAWN_SRC_DURABLE_LINK_IMPL_H
 #define LAWN_SRC_DURABLE_LINK_IMPL_H
@@ -20,6 +20,20 @@
 
 namespace lawn::durable
 {
+
+// Requests of a shard that were refused, and those that came later, in their
+// order.
+struct Held {
+    Held(Loop &loop, std::function<void()> release)
+        : again(loop, std::move(release))
+    {
+    }
+
+    Requests requests;
+    Request *first = nullptr; // is sent, and the others wait for its answer
+    bool is_well = true;      // the store does not refuse requests
+    Timer again;              // when the first, or all, are sent
+};
 
 class LinkImpl final : public Link
 {
@@ -58,6 +72,9 @@ public:
     void on_error(Request *request, const RequestSession &session,
                   std::string_view error);
     void on_lost(Request *request);
+    // Answers the requests that are held back although a later one about the
+    // same timer, `done`, was done: to do them now would undo that.
+    void end_overtaken(const Request &done);
     // What is sent before the arguments of a request.
     Args head_of(const Request &request) const;
     // Answers a request and ends it. One that the store still works on stays,
@@ -80,7 +97,11 @@ private:
     void on_timer(Request *request);
     void route(Request *request);
     void try_to_route(Request *request);
-    void pause(Request *request, std::string_view why);
+    void hold_back(Request *request, std::string_view why);
+    void release_held(unsigned shard);
+    void note_end(const Request &request);
+    void take_queued(unsigned shard, Requests *to);
+    bool is_in_flight(unsigned shard);
     void refuse(Request *request, const RequestSession &session,
                 std::string_view error);
     void redirect(Request *request, std::string_view error,
@@ -119,7 +140,9 @@ private:
     std::string trouble_; // what keeps the namespace from being opened
     mutable std::string error_;
     Requests opening_;
-    Requests pausing_;
+    Requests failing_; // to be answered with their failures
+    std::vector<std::unique_ptr<Held>> held_; // by the shard
+    uint64_t numbers_ = 0;                    // of requests
     using WhenOpen = std::list<std::pair<const void *, std::function<void()>>>;
     WhenOpen when_open_;
     using Channels =

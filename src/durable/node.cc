@@ -33,6 +33,16 @@ void move_request(Request *request, Requests *to)
     request->list = to;
 }
 
+void insert_in_order(Request *request, Requests *to)
+{
+    Requests::iterator at = to->end();
+    while (at != to->begin() && std::prev(at)->number > request->number) {
+        --at;
+    }
+    to->splice(at, *request->list, request->self);
+    request->list = to;
+}
+
 void take_requests(Requests *from, Requests *to)
 {
     for (Request &i : *from) {
@@ -172,7 +182,8 @@ void RequestSession::transmit(const Batch &batch)
     if (!is_supported()) {
         const std::string error = endpoint().text() +
                                   " cannot promise fsync: it needs appendonly "
-                                  "yes, and appendfsync always or Redis 7.2";
+                                  "yes, and Redis 7.2 or appendfsync always "
+                                  "with no-appendfsync-on-rewrite no";
         for (Request *const request : batch) {
             node_.link.fail_later(request, LAWN_ERR_UNSUPPORTED, error);
         }
@@ -248,7 +259,10 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
 {
     if (is_error(reply.get())) {
         on_refused(request, text_of(reply.get()));
-    } else if (waits() && request->done) {
+        return;
+    }
+    node_.link.end_overtaken(*request);
+    if (waits() && request->done) {
         request->reply = std::move(reply);
         move_request(request, &unsynced);
     } else {

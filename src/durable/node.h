@@ -32,10 +32,11 @@ struct Request {
     std::string wire; // the arguments; made when the shard is known
     size_t words = 0; // of them
     Done done;
-    Timer timer; // of the deadline, or of the pause before it is sent again
+    Timer timer; // of the deadline, or of its failure
     lawn_time_t deadline = 0;
     lawn_time_t sent = 0;
-    uint64_t pause_us = 0;
+    uint64_t number = 0;   // requests of a link are numbered as they come
+    uint64_t pause_us = 0; // the last one before it was sent again
     lawn_status_t failure = LAWN_OK; // to answer with when the timer runs out
     std::string trouble; // the last reason why it was not done; for messages
     unsigned shard = 0;
@@ -49,6 +50,8 @@ struct Request {
 };
 
 void move_request(Request *request, Requests *to);
+// Before those with higher numbers. The list must be in order.
+void insert_in_order(Request *request, Requests *to);
 // All of them. Answering them one by one may bring new ones into `from`.
 void take_requests(Requests *from, Requests *to);
 
@@ -110,7 +113,7 @@ private:
 
     Node &node_;
     int durability_;
-    bool syncs_always_ = false;    // appendfsync always
+    bool syncs_always_ = false;    // appendfsync always, also in a rewrite
     bool has_append_file_ = false; // appendonly yes
     bool has_waitaof_ = false;
     bool is_waiting_ = false;    // it is sent and not answered

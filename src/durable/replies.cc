@@ -230,7 +230,7 @@ bool decode(const redisReply *reply, Fired *fired)
     for (size_t i = 0; i < times.size(); ++i) {
         int64_t due = 0;
         if (!read(times[i], &due, max_time) ||
-            (i > 0 && due <= f.due_us.back())) {
+            (i > 0 && due < f.due_us.back())) {
             return false;
         }
         f.due_us.push_back(due);

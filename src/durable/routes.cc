@@ -166,6 +166,12 @@ void LinkImpl::on_opened(const redisReply *reply)
         limits_.push_back(std::to_string(i));
     }
     limits_.push_back(std::to_string(opened.shards));
+    for (unsigned i = static_cast<unsigned>(held_.size()); i < opened.shards;
+         ++i) {
+        held_.push_back(std::make_unique<Held>(loop(), [this, i] {
+            release_held(i);
+        }));
+    }
     shards_ = opened.shards;
     shard_slots_.clear();
     for (unsigned i = 0; i < shards_; ++i) {
@@ -195,7 +201,7 @@ void LinkImpl::prepare_all()
 void LinkImpl::prepare(Node &node)
 {
     for (unsigned i = 0; i < shards_ && node.main().is_ready(); ++i) {
-        if (node_of(i) == &node && !node.main().is_replica()) {
+        if (node_of(i) == &node) {
             Words words = {"FCALL", "lawn_prepare", "1", key(i, Key::meta)};
             words.insert(words.end(), limits_.begin(), limits_.end());
             node.main().send(words, setup_.request_timeout_us,

@@ -157,8 +157,15 @@ void Session::connect()
         fail(LAWN_ERR_IO, "no server has the shard now");
         return;
     }
-    timer_.start_after(setup_.connect_timeout_us);
+    open_socket(setup_.connect_timeout_us);
+}
+
+// One address that is silent must not use up the time of the others.
+void Session::open_socket(uint64_t timeout_us)
+{
     socket_.open(endpoint_);
+    address_timeout_us_ = timeout_us / socket_.addresses() + 1;
+    timer_.start_after(address_timeout_us_);
 }
 
 void Session::ask_sentinel()
@@ -166,9 +173,7 @@ void Session::ask_sentinel()
     const std::vector<Endpoint> &sentinels = setup_.url.endpoints;
     phase_ = Phase::asking;
     endpoint_ = sentinels[setup_.sentinel % sentinels.size()];
-    // One that is silent must not use up the time of the others.
-    timer_.start_after(setup_.connect_timeout_us / sentinels.size() + 1);
-    socket_.open(endpoint_);
+    open_socket(setup_.connect_timeout_us / sentinels.size()); // as there
 }
 
 void Session::next_sentinel(std::string_view why)
@@ -201,8 +206,7 @@ void Session::on_sentinel(const redisReply *reply)
         endpoint_ = {std::string(text_of(reply->element[0])),
                      static_cast<unsigned>(port)};
         phase_ = Phase::connecting;
-        timer_.start_after(setup_.connect_timeout_us);
-        socket_.open(endpoint_);
+        open_socket(setup_.connect_timeout_us);
     }
 }
 
@@ -409,9 +413,15 @@ void Session::on_timer()
         connect();
         break;
     case Phase::asking:
-        next_sentinel("it does not answer");
-        break;
     case Phase::connecting:
+        if (socket_.open_next()) {
+            timer_.start_after(address_timeout_us_);
+        } else if (phase_ == Phase::asking) {
+            next_sentinel("it does not answer");
+        } else {
+            fail(LAWN_ERR_IO, "it does not answer");
+        }
+        break;
     case Phase::greeting:
         fail(LAWN_ERR_IO, "it does not answer");
         break;

@@ -63,10 +63,6 @@ public:
     {
         return is_cluster_;
     }
-    bool is_replica() const
-    {
-        return is_replica_;
-    }
 
     // Sends bytes that ask for one reply. Only when it is ready.
     void send(std::string_view wire, uint64_t timeout_us, Handler handler);
@@ -123,6 +119,7 @@ private:
     void on_closed(lawn_status_t status, std::string_view why) override;
 
     void connect();
+    void open_socket(uint64_t timeout_us);
     void ask_sentinel();
     void on_sentinel(const redisReply *reply);
     void next_sentinel(std::string_view why);
@@ -146,6 +143,7 @@ private:
     size_t questions_ = 0; // unanswered ones of the greeting
     size_t sentinels_asked_ = 0;
     uint64_t pause_us_ = 0;
+    uint64_t address_timeout_us_ = 0;
     lawn_time_t ready_since_ = 0;
     bool is_cluster_ = false;
     bool is_replica_ = false;

@@ -160,6 +160,7 @@ void Socket::close()
 void Socket::open(const Endpoint &endpoint)
 {
     close();
+    address_count_ = 1;
     std::string error;
     bool is_begun = false;
     if (!attempt([&] { is_begun = begin(endpoint, &error); })) {
@@ -199,6 +200,10 @@ bool Socket::look_up(const Endpoint &endpoint, std::string *error_p)
     }
     addresses_.reset(addresses);
     next_address_ = addresses;
+    address_count_ = 0;
+    for (const addrinfo *i = addresses; i; i = i->ai_next) {
+        ++address_count_;
+    }
     return true;
 }
 
@@ -220,6 +225,14 @@ bool Socket::connect_unix(const std::string &path, std::string *error_p)
         return false;
     }
     return true;
+}
+
+bool Socket::open_next()
+{
+    std::string error;
+    bool is_begun = false;
+    return !is_connected_ && next_address_ &&
+           attempt([&] { is_begun = connect_next(&error); }) && is_begun;
 }
 
 // A host may have several addresses, of which not all answer.
@@ -350,6 +363,7 @@ void Socket::on_writable()
     addresses_.reset();
     next_address_ = nullptr;
     elements_ = 0;
+    reply_bytes_ = 0;
     reader_.reset(create_reader(&elements_));
     loop_.mark(this); // stops waiting for EPOLLOUT
     owner_.on_connected();
@@ -372,6 +386,7 @@ void Socket::on_readable()
             fail(LAWN_ERR_IO, "the server has closed the connection");
             return;
         }
+        reply_bytes_ += static_cast<size_t>(size);
         if (redisReaderFeed(reader_.get(), buffer, static_cast<size_t>(size)) !=
             REDIS_OK) {
             fail(LAWN_ERR_IO, no_memory);
@@ -397,12 +412,13 @@ bool Socket::read_replies()
             break;
         }
         elements_ = 0;
+        reply_bytes_ = reader_->len - reader_->pos;
         owner_.on_reply(ReplyPtr(static_cast<redisReply *>(object)));
         if (life != life_) {
             return false;
         }
     }
-    if (reader_->len - reader_->pos > max_reply_bytes) {
+    if (reply_bytes_ > max_reply_bytes) {
         fail(LAWN_ERR_CORRUPT, "a reply is too long");
         return false;
     }

@@ -52,6 +52,14 @@ public:
 
     // Begins to connect. Everything else is told to the owner, in a poll.
     void open(const Endpoint &endpoint);
+    // How many addresses the host has.
+    unsigned addresses() const
+    {
+        return address_count_;
+    }
+    // Gives up the address that it connects to, for the next one of the host.
+    // Returns false if there is none; then the socket must be closed.
+    bool open_next();
     // The owner is not told.
     void close();
     bool is_open() const
@@ -94,8 +102,10 @@ private:
     uint32_t events_ = 0;
     std::unique_ptr<addrinfo, FreeAddresses> addresses_;
     addrinfo *next_address_ = nullptr;
+    unsigned address_count_ = 1;
     ReaderPtr reader_;
-    size_t elements_ = 0; // of the arrays of the reply that is being read
+    size_t elements_ = 0;    // of the arrays of the reply that is being read
+    size_t reply_bytes_ = 0; // of that reply, as far as it was read
     std::string out_;
     size_t written_ = 0;
     Timer failed_; // to fail in the poll

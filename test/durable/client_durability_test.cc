@@ -69,9 +69,12 @@ TEST(DurableDurability, FsyncIsNotAcknowledgedWhenTheServerStopsIt)
     struct Setting {
         const char *name;
         const char *on;
+        const char *off;
     };
-    for (const auto &[name, on] :
-         {Setting{"appendfsync", "always"}, Setting{"appendonly", "yes"}}) {
+    for (const auto &[name, on, off] :
+         {Setting{"appendfsync", "always", "no"},
+          Setting{"appendonly", "yes", "no"},
+          Setting{"no-appendfsync-on-rewrite", "no", "yes"}}) {
         RedisServer server({"--appendonly", "yes", "--appendfsync", "always"});
         const bool has_waitaof =
             server.command({"COMMAND", "INFO", "WAITAOF"})[0].type ==
@@ -83,7 +86,7 @@ TEST(DurableDurability, FsyncIsNotAcknowledgedWhenTheServerStopsIt)
             return client.start(with(LAWN_DURABLE_FSYNC, "a")).status ==
                    LAWN_OK;
         });
-        server.command({"CONFIG", "SET", name, "no"});
+        server.command({"CONFIG", "SET", name, off});
         const Result unknown = client.start(with(LAWN_DURABLE_FSYNC, "b"));
         EXPECT_EQ(unknown.status, LAWN_ERR_IO) << name;
         EXPECT_TRUE(contains(unknown.error, "unknown: ")) << unknown.error;

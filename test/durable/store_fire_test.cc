@@ -110,10 +110,11 @@ TEST_F(DurableFire, TellsWhatComesNext)
     }
     EXPECT_EQ(fire().due_us, (std::vector<int64_t>{base + 1}));
     EXPECT_EQ(fire(500, 2 * hour).due_us,
-              (std::vector<int64_t>{base + 1, base + 2, base + 3, base + 5,
-                                    base + 1000}));
+              (std::vector<int64_t>{base + 1, base + 1, base + 2, base + 3,
+                                    base + 5, base + 1000}));
+    // As many as were asked for: there may be more.
     EXPECT_EQ(fire(500, 2 * hour, 3).due_us,
-              (std::vector<int64_t>{base + 1, base + 2}));
+              (std::vector<int64_t>{base + 1, base + 1, base + 2}));
     EXPECT_EQ(fire(500, base - now() - hour / 2).due_us.size(), 1U);
 }
 

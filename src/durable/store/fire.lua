@@ -149,7 +149,8 @@ local function fire_all(f, ids, bodies)
     return #ids
 end
 
--- The reply: [now, [lateness], more, cron timers, [due times]].
+-- The reply: [now, [lateness], more, cron timers, [due times]]. If there are
+-- `most` due times, more may follow.
 local function upcoming(f, horizon, most)
     local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
     local times = {}
@@ -160,9 +161,7 @@ local function upcoming(f, horizon, most)
         if due > MOST or (#times > 0 and due > limit) then
             break
         end
-        if due ~= times[#times] then
-            times[#times + 1] = due
-        end
+        times[#times + 1] = due
     end
     local more = times[1] and times[1] <= f.now and 1 or 0
     -- Each pump is told so, at one time or another, and calls then or before.
