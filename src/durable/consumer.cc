@@ -110,6 +110,7 @@ void ConsumerCore::open()
             if (const auto self = weak.lock()) {
                 self->held_.erase({shard, entry});
                 self->give();
+                self->take_more();
             }
         });
     link_.when_open(this, [this] { start(); });
@@ -125,7 +126,7 @@ size_t ConsumerCore::room() const
         const uint64_t left = config_.limit - given_;
         most = std::min<uint64_t>(most, left + in_flight());
     }
-    const size_t here = in_flight() + backlog_.size();
+    const size_t here = in_flight() + backlog_.size() + asked_;
     return here < most ? most - here : 0;
 }
 
@@ -134,10 +135,19 @@ void ConsumerCore::take()
     if (is_stopped_) {
         return;
     }
-    for (unsigned shard = 0; shard < shards_.size(); ++shard) {
-        take_from(shard);
-    }
     take_timer_.start_after(config_.lease_us / 2);
+    to_take_ = shards_.size();
+    take_more();
+}
+
+// No more than can be given, for to be taken over counts as a delivery.
+void ConsumerCore::take_more()
+{
+    while (to_take_ > 0 && room() > 0) {
+        --to_take_;
+        next_take_ = (next_take_ + 1) % shards_.size();
+        take_from(static_cast<unsigned>(next_take_));
+    }
 }
 
 void ConsumerCore::take_from(unsigned shard)
@@ -148,12 +158,13 @@ void ConsumerCore::take_from(unsigned shard)
         return;
     }
     link_.call(take_call(shard, count),
-               [weak = weak_from_this(), shard](const Answer &answer) {
+               [weak = weak_from_this(), shard, count](const Answer &answer) {
                    if (const auto self = weak.lock()) {
-                       self->on_taken(shard, answer);
+                       self->on_taken(shard, count, answer);
                    }
                });
     shards_[shard].is_taking = true;
+    asked_ += count;
 }
 
 Call ConsumerCore::take_call(unsigned shard, size_t count) const
@@ -168,9 +179,10 @@ Call ConsumerCore::take_call(unsigned shard, size_t count) const
     return call;
 }
 
-void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
+void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
 {
     shards_[shard].is_taking = false;
+    asked_ -= count;
     if (is_stopped_) {
         return;
     }
@@ -186,6 +198,7 @@ void ConsumerCore::on_taken(unsigned shard, const Answer &answer)
     if (may_be_more && !is_stopped_) {
         take_from(shard);
     }
+    take_more();
 }
 
 void ConsumerCore::add(unsigned shard, const redisReply *reply,
@@ -225,6 +238,7 @@ void ConsumerCore::add(unsigned shard, const redisReply *reply,
     view->payload = delivery->payload.data();
     view->payload_size = delivery->payload.size();
     const auto held = held_.insert(name).first;
+    inherited_.erase(name);
     if (!attempt([&] { backlog_.push_back(std::move(delivery)); })) {
         held_.erase(held);
         throw std::bad_alloc();
@@ -384,10 +398,14 @@ void ConsumerCore::give_back()
         }
         return;
     }
+    std::set<Name> kept = held_;
+    kept.insert(inherited_.begin(), inherited_.end());
     for (unsigned shard = 0; shard < shards_.size(); ++shard) {
-        if (shards_[shard].is_joined) {
+        if (shards_[shard].is_known) {
             release_pending(&link_, config_, shard, pending_command(shard),
-                            held_);
+                            kept);
+        } else {
+            release(&link_, config_, shard, known[shard]);
         }
     }
 }
@@ -403,7 +421,8 @@ std::vector<std::string> ConsumerCore::not_here(unsigned shard,
 {
     std::vector<std::string> names = names_of(answer);
     const auto is_here = [&](const std::string &name) {
-        return held_.count({shard, name}) > 0;
+        return held_.count({shard, name}) > 0 ||
+               inherited_.count({shard, name}) > 0;
     };
     names.erase(std::remove_if(names.begin(), names.end(), is_here),
                 names.end());

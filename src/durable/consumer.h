@@ -57,6 +57,7 @@ struct ConsumedShard {
     // before it is read with others again.
     bool is_suspect = false;
     bool is_taking = false;
+    bool is_known = false; // `inherited_` has its entries
     std::string trouble; // why it cannot be read
 };
 
@@ -96,9 +97,10 @@ private:
     void on_pending(unsigned shard, const Answer &answer);
     // Has the store give this consumer the entries again that it has given
     // before, the last one first.
-    void regain(unsigned shard, std::vector<std::string> entries);
+    void regain(unsigned shard, std::vector<std::string> entries,
+                bool is_first);
     void on_regained(unsigned shard, std::vector<std::string> left,
-                     const Answer &answer);
+                     bool is_first, const Answer &answer);
     void on_recovered();
     // Hands what a reply of XREADGROUP has to the core, and returns how many
     // entries that is.
@@ -115,7 +117,6 @@ private:
     std::vector<unsigned> to_recover_; // shards, the last one first
     bool is_busy_ = true;              // reads, pauses, or is not connected
     bool is_recovered_ = false;
-    bool was_recovered_ = false; // on any connection
 };
 
 class ConsumerCore : public Attachable<ConsumerCore>
@@ -157,11 +158,13 @@ private:
     void leave_out(unsigned shard, const Answer &answer);
 
     void take();
+    // The next shards, for as long as there is room.
+    void take_more();
     void take_from(unsigned shard);
     // Takes at most `count` whose lease is over, or those whose entries are
     // added to its arguments.
     Call take_call(unsigned shard, size_t count) const;
-    void on_taken(unsigned shard, const Answer &answer);
+    void on_taken(unsigned shard, size_t count, const Answer &answer);
     // The one that reads the stream of the shard.
     Reader &reader_of(unsigned shard) const
     {
@@ -197,6 +200,9 @@ private:
                        std::unique_ptr<Delivery>>
         live_;            // given and not answered
     std::set<Name> held_; // entries that are here, until the store has answers
+    // Entries that a program of the same name was given, and that have not been
+    // given to this one. Each delivery of them has counted.
+    std::set<Name> inherited_;
     std::vector<ConsumedShard> shards_;
     Timer join_pause_;
     Timer take_timer_;
@@ -204,6 +210,9 @@ private:
     std::mt19937_64 random_;
     std::string first_; // the group whose answers count; "": not known
     uint64_t given_ = 0;
+    size_t asked_ = 0;     // to take over, and not answered
+    size_t to_take_ = 0;   // shards to look at
+    size_t next_take_ = 0; // the next one
     unsigned leader_ = 0; // the shard that is asked for it
     bool is_giving_ = false;
     bool is_stopped_ = false;

@@ -221,6 +221,8 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     schedule_->on_answer(shard, call, std::move(reply), now);
     if (fired.cron > 0) {
         renew_crons(shard);
+    } else {
+        cron_troubles_[shard].clear();
     }
 }
 
@@ -320,6 +322,7 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
         ++stats_.errors;
         return; // the next call of lawn_fire tells that they wait
     }
+    cron_troubles_[shard].clear();
     if (timers.empty()) {
         return;
     }
@@ -327,7 +330,6 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     call.function = "lawn_renew";
     call.keys = {Key::due, Key::body, Key::meta, Key::cron};
     call.shard = shard;
-    cron_troubles_[shard].clear();
     for (const CronTimer &timer : timers) {
         int64_t next_us = 0;
         if (find_next(timer, &next_us)) {

@@ -292,13 +292,21 @@ void Reader::ask(unsigned shard, const Args &command, Done done)
 
 void Reader::on_pending(unsigned shard, const Answer &answer)
 {
+    ConsumedShard &state = core_.shards_[shard];
+    const bool is_first = !state.is_known;
     std::vector<std::string> entries = core_.not_here(shard, answer);
-    if (entries.empty()) {
+    if (is_first) {
+        for (const std::string &entry : entries) {
+            core_.inherited_.insert({shard, entry});
+        }
+        state.is_known = true;
+    }
+    if (entries.empty() || (is_first && core_.room() == 0)) {
         on_recovered();
         return;
     }
     std::reverse(entries.begin(), entries.end()); // the first is taken first
-    regain(shard, std::move(entries));
+    regain(shard, std::move(entries), is_first);
 }
 
 // When the program begins, it may be that a delivery has ended it before. So
@@ -306,12 +314,13 @@ void Reader::on_pending(unsigned shard, const Answer &answer)
 // counts as an attempt. Later, what is not here was lost with the connection,
 // and nobody has seen it. That is no attempt: its lease is ended, and then it
 // is taken over like all whose lease is over.
-void Reader::regain(unsigned shard, std::vector<std::string> entries)
+void Reader::regain(unsigned shard, std::vector<std::string> entries,
+                    bool is_first)
 {
     const size_t count =
-        was_recovered_ ? std::min(entries.size(), most_released) : 1;
+        is_first ? 1 : std::min(entries.size(), most_released);
     Call call = core_.take_call(shard, count);
-    if (was_recovered_) {
+    if (!is_first) {
         call.function = "lawn_release";
         call.keys = {core_.config_.stream};
         call.args.resize(2); // the group and the consumer
@@ -320,17 +329,18 @@ void Reader::regain(unsigned shard, std::vector<std::string> entries)
     call.args.insert(call.args.end(), first, entries.end());
     entries.erase(first, entries.end());
     core_.link_.call(
-        std::move(call), [weak = core_.weak_from_this(), shard,
+        std::move(call), [weak = core_.weak_from_this(), shard, is_first,
                           left = std::move(entries)](const Answer &answer) {
             if (const auto core = weak.lock()) {
-                core->reader_of(shard).on_regained(shard, left, answer);
+                core->reader_of(shard).on_regained(shard, left, is_first,
+                                                   answer);
             }
         });
     core_.shards_[shard].is_taking = true;
 }
 
 void Reader::on_regained(unsigned shard, std::vector<std::string> left,
-                         const Answer &answer)
+                         bool is_first, const Answer &answer)
 {
     core_.shards_[shard].is_taking = false;
     if (core_.is_stopped_) {
@@ -358,7 +368,7 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
         if (left.empty() || core_.room() == 0) {
             on_recovered();
         } else {
-            regain(shard, std::move(left));
+            regain(shard, std::move(left), is_first);
         }
     }
 }
@@ -374,7 +384,6 @@ void Reader::on_recovered()
         recover_one();
     } else {
         is_recovered_ = true;
-        was_recovered_ = true;
         is_busy_ = false;
         core_.give();
         core_.take_timer_.start_after(0);

@@ -5,6 +5,8 @@
 
 #include "consumer_fixture.h"
 
+#include "durable/hash.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -60,6 +62,94 @@ TEST_F(DurableConsumer, ADeliveryThatKillsEachProgramTakesNoOtherWithIt)
             [&] { return get(id.c_str()).state >= LAWN_DURABLE_SUCCESS; });
         EXPECT_EQ(get(id.c_str()).state, LAWN_DURABLE_SUCCESS) << id;
     }
+}
+
+// Each begins with entries that a program of the same name was given, and did
+// not answer.
+class DurableInheritor : public DurableConsumer
+{
+protected:
+    static constexpr int count = 20;
+
+    void SetUp() override
+    {
+        consume.name = "worker";
+        consume.lease_us = 600000000;
+        consume.max_in_flight = 1;
+        taker.answer = nullptr;
+        lawn_durable_consume_t all = consume;
+        all.max_in_flight = count;
+        Taker first(client);
+        first.answer = nullptr;
+        first.open(all);
+        // None in shard 0, which is joined, and looked at, before the others.
+        for (int i = 0, started = 0; started < count; ++i) {
+            const std::string id = "t" + std::to_string(i);
+            if (lawn::durable::shard_of(id, 4) != 0) {
+                start(id.c_str(), 0);
+                ++started;
+            }
+        }
+        run_until([&] { return first.taken.size() == count; });
+    }
+
+    // How often each entry was delivered, as the store has it, ascending.
+    std::vector<long long> deliveries()
+    {
+        std::vector<long long> all;
+        for (int shard = 0; shard < 4; ++shard) {
+            const Reply reply = server->command(
+                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
+                 "-", "+", "1000"});
+            for (const Reply &entry : reply.elements) {
+                all.push_back(entry[3].integer);
+            }
+        }
+        std::sort(all.begin(), all.end());
+        return all;
+    }
+
+    // One was given again, and the others stay as they were.
+    void expect_one_more()
+    {
+        run_until([&] { return taker.taken.size() == 1; });
+        run_for(std::chrono::milliseconds(100));
+        EXPECT_EQ(taker.taken.size(), 1U);
+        EXPECT_EQ(taker.taken[0].deliveries, 2U);
+        std::vector<long long> wanted(count, 1);
+        wanted.back() = 2;
+        EXPECT_EQ(deliveries(), wanted);
+    }
+
+    lawn_durable_consume_t consume = {};
+};
+
+TEST_F(DurableInheritor, IsGivenNoMoreThanItHasRoomFor)
+{
+    taker.open(consume);
+    expect_one_more();
+    server->command({"CLIENT", "KILL", "TYPE", "normal"});
+    expect_one_more();
+    taker.close();
+    expect_one_more();
+}
+
+TEST_F(DurableInheritor, LeavesTheRestAsItIsWhenItStops)
+{
+    consume.max_in_flight = count;
+    consume.limit = 1;
+    taker.open(consume);
+    expect_one_more();
+}
+
+// Under another name.
+TEST_F(DurableInheritor, TakesOverNoMoreThanItHasRoomFor)
+{
+    run_for(std::chrono::milliseconds(300));
+    consume.name = "other";
+    consume.lease_us = 300000;
+    taker.open(consume);
+    expect_one_more();
 }
 
 TEST_F(DurableConsumer, ASecondGroupOnlyReads)

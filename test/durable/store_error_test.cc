@@ -106,7 +106,8 @@ TEST_F(DurableError, DueTimesThatAreNoneAreNotToldToThePump)
     const Fired fired = fire(500, 9000000000000000);
     EXPECT_EQ(fired.fired(), 0U);
     EXPECT_EQ(fired.due_us,
-              (std::vector<int64_t>{7999999999999999, 8000000000000000}));
+              (std::vector<int64_t>{7999999999999999, 8000000000000000,
+                                    8000000000000000}));
     EXPECT_EQ(stats()["corrupt"], 1) << "the one that was due";
 }
 
@@ -170,6 +171,89 @@ TEST_F(DurableError, OnlyStartsAreCountedAsSuch)
                   .integer,
               1);
     EXPECT_EQ(stats()["started"], 3);
+}
+
+// Its next time is not known yet, so it is in no list of due times.
+TEST_F(DurableError, ACronTimerWhoseTimeIsSoughtIsPending)
+{
+    start("a", ago(1), "", cron());
+    fire();
+    fire();
+    for (const Delivery &d : read()) {
+        EXPECT_EQ(answer(d, done_verdict()), Answered::taken);
+    }
+    EXPECT_EQ(server.command({"ZCARD", key("due")}).integer, 0);
+    server.command({"SADD", key("cron"), "stranger"});
+    EXPECT_EQ(stats()["pending"], 1);
+    EXPECT_EQ(stats()["out_in_flight"], 0);
+    stop("a");
+    EXPECT_EQ(stats()["pending"], 0);
+}
+
+// Redis does not tell any more how many the group has not read.
+TEST_F(DurableError, EntriesThatOthersDeleteDoNotHideTheRest)
+{
+    for (const char *id : {"a", "b", "c", "d"}) {
+        start(id, ago(1));
+    }
+    fire();
+    const Reply entries = server.command({"XRANGE", key("out"), "-", "+"});
+    ASSERT_EQ(entries.size(), 4U);
+    server.command({"XDEL", key("out"), entries[2][0].string});
+    EXPECT_EQ(stats()["out_in_flight"], 3);
+}
+
+TEST_F(DurableError, AStartThatIsRefusedLeavesTheTimerThatThereIs)
+{
+    const Started a = start("a", "+1000000000");
+    server.command({"RENAME", key("body"), key("saved")});
+    server.command({"SET", key("body"), "text"});
+    EXPECT_TRUE(start_reply(start_args("a", "+1")).is_error());
+    server.command({"RENAME", key("saved"), key("body")});
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_EQ(std::stoll(server.command({"ZSCORE", key("due"), "a"}).string),
+              a.due_us);
+    EXPECT_EQ(stats()["started"], 1);
+    // The same if it is found when the due time is written.
+    server.command({"ACL", "SETUSER", "default", "-hset"});
+    EXPECT_TRUE(start_reply(start_args("a", "+2000000000")).is_error());
+    EXPECT_TRUE(start_reply(start_args("b", "+2000000000")).is_error());
+    server.command({"ACL", "SETUSER", "default", "+hset"});
+    EXPECT_EQ(state("a"), pending);
+    EXPECT_EQ(stats()["pending"], 1);
+}
+
+TEST_F(DurableError, WithoutRoomForItsLetterATimerIsDeadAllTheSame)
+{
+    server.command({"XADD", key("dead"),
+                    "18446744073709551615-18446744073709551615", "x", "y"});
+    Options options;
+    options.max_attempts = 1;
+    deliver("a", options);
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(state("a"), dead);
+    const Delivery b = deliver("b", options);
+    EXPECT_EQ(answer(b, retry_verdict(0, 1, "")), Answered::dead);
+    EXPECT_EQ(state("b"), dead);
+    server.command({"XADD", key("out"), "*", "what", "is this"});
+    server.command({"XREADGROUP", "GROUP", group, consumer, "STREAMS",
+                    key("out"), ">"});
+    EXPECT_TRUE(take(0).empty());
+    EXPECT_EQ(stats()["corrupt"], 1);
+    EXPECT_EQ(stats()["out_in_flight"], 0);
+}
+
+// The store remembers the shard for a second.
+TEST_F(DurableError, CountersThatAreGoneDoNotUndoAnAnswer)
+{
+    const Delivery a = deliver("a");
+    const Delivery b = deliver("b");
+    EXPECT_EQ(answer(b, done_verdict()), Answered::taken);
+    server.command({"RENAME", key("meta"), key("saved")});
+    server.command({"SET", key("meta"), "text"});
+    EXPECT_EQ(answer(a, done_verdict()), Answered::taken);
+    server.command({"RENAME", key("saved"), key("meta")});
+    EXPECT_EQ(state("a"), success);
 }
 
 } // namespace

@@ -29,6 +29,7 @@ register_of_shard('lawn_replay', 4, 2, 2, {}, function(keys, args)
     elseif present and entry ~= '' then
         return {0, #present >= 8 and generation_of(present) or 0, 0}
     end
+    call('ZCARD', keys[1])
     local letter = entry ~= '' and call('XRANGE', keys[4], entry, entry)[1]
     if not letter then
         return {0, 0, 0}
@@ -166,6 +167,7 @@ end)
 -- or not; and how many the stream has had. The bodies do not tell: that of a
 -- periodic timer is pending again. The lag of a group may be too large after
 -- its stream was moved, so it counts only if there is more than it was given.
+-- It is nil if somebody has deleted an entry. Then a thousand are counted.
 local function flow_of(meta, stream)
     local about = try('XINFO', 'STREAM', stream)
     if about.err then -- there is none, or it is of another type
@@ -176,16 +178,31 @@ local function flow_of(meta, stream)
     for _, fields in ipairs(group and call('XINFO', 'GROUPS', stream) or {}) do
         local info = pairs_of(fields)
         if info.name == group then
-            local is_read =
-                info['last-delivered-id'] == about['last-generated-id']
-            return info.pending + (not is_read and tonumber(info.lag) or 0),
-                about['entries-added']
+            local last, lag = info['last-delivered-id'], tonumber(info.lag)
+            if last == about['last-generated-id'] then
+                lag = 0
+            elseif not lag then
+                lag = #call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1000)
+            end
+            return info.pending + lag, about['entries-added']
         end
     end
     return about.length, about['entries-added']
 end
 
-register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
+-- How many timers of cron are in no ZSET, since their next times are sought.
+local function sought_of(keys)
+    local sought = 0
+    for _, id in ipairs(call('SRANDMEMBER', keys[7], 500)) do
+        if is_periodic(call('HGET', keys[2], id)) and
+            not call('ZSCORE', keys[1], id) then
+            sought = sought + 1
+        end
+    end
+    return sought
+end
+
+register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
     local now = time()
     local meta = keys[3]
     local first = call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')
@@ -193,7 +210,7 @@ register('lawn_stats', 6, 0, 0, {'no-writes'}, function(keys)
     local push_flight, push_added = flow_of(meta, keys[5])
     local stats = {
         'now', now,
-        'pending', call('ZCARD', keys[1]),
+        'pending', call('ZCARD', keys[1]) + sought_of(keys),
         'due', call('ZCOUNT', keys[1], '-inf', now),
         'next', first[2] and tonumber(first[2]) or 0,
         'out_in_flight', out_flight,

@@ -2,8 +2,10 @@
 --
 -- What a delivery comes to.
 
+-- The entry is acknowledged by then. So if nothing can be added to the stream,
+-- the timer ends without its letter.
 local function add_dead(dead, id, now, body, reason, message)
-    call('XADD', dead, '*', 'i', id, 'b', pack('<d', now) .. body,
+    try('XADD', dead, '*', 'i', id, 'b', pack('<d', now) .. body,
         'r', reason, 'l', sub(message, 1, 1024))
 end
 

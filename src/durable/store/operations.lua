@@ -163,7 +163,9 @@ local function put(s, keys, p, bytes)
     local set = try('HSET', keys[2], unpack(p.bodies))
     if type(set) == 'table' then
         for i = 2, p.n, 2 do
-            call('ZREM', keys[1], p.dues[i])
+            if try('HEXISTS', keys[2], p.dues[i]) == 0 then
+                call('ZREM', keys[1], p.dues[i])
+            end
         end
         return set
     end
@@ -247,6 +249,8 @@ register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     if n % 1 ~= 0 then
         return invalid('number of arguments of lawn_start')
     end
+    call('ZCARD', keys[1])
+    call('HLEN', keys[2])
     local now = time()
     local s = shard_of(keys[3], now)
     local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0

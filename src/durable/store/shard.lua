@@ -135,7 +135,7 @@ local function count(s, counts)
     for name, n in next, counts do
         if n ~= 0 and (name ~= 'bytes' or s.max_bytes) and
             type(try('HINCRBY', s.meta, name, n)) == 'table' then
-            call('HSET', s.meta, name, math.max(n, 0))
+            try('HSET', s.meta, name, math.max(n, 0))
         end
     end
 end

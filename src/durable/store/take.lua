@@ -9,7 +9,7 @@ local function bury_unreadable(c, stream, group, entry, fields)
         return
     end
     add_count(c, 'corrupt')
-    call('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
+    try('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
     local body, id = body_in(fields)
     local present = body and call('HGET', c.body, id)
     if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) and
