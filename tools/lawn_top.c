@@ -152,12 +152,15 @@ static bool parse(int argc, char **argv, options_t *options)
     return is_good;
 }
 
-static bool open_pages(pages_t *pages, int64_t pid)
+static bool open_pages(pages_t *pages, int64_t pid, bool here_only)
 {
     if (!pages_open(pages, pid)) {
         fprintf(stderr, "lawn_top: %s: %s\n", LAWN_PAGE_DIRECTORY,
                 strerror(errno));
         return false;
+    }
+    if (here_only) {
+        pages_keep_here(pages);
     }
     if (pages->count == 0) {
         fprintf(stderr, "lawn_top: no engine publishes its statistics%s\n",
@@ -204,7 +207,8 @@ static int trace(const options_t *options)
 {
     pages_t pages;
     int result = 0;
-    if (!open_pages(&pages, options->trace_pid)) {
+    /* The process PID of a container is another one. */
+    if (!open_pages(&pages, options->trace_pid, true)) {
         return 1;
     }
     for (size_t i = 0; i < pages.count && result == 0; ++i) {
@@ -272,7 +276,7 @@ static int watch(const options_t *options)
     pages_t before = {NULL, 0};
     for (;;) {
         pages_t pages;
-        if (!open_pages(&pages, options->pid)) {
+        if (!open_pages(&pages, options->pid, false)) {
             pages_close(&before);
             return 1;
         }

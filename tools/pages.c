@@ -114,6 +114,20 @@ bool pages_open(pages_t *pages, int64_t pid)
     return pages->pages != NULL;
 }
 
+void pages_keep_here(pages_t *pages)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < pages->count; ++i) {
+        const lawn_page_owner_t *owner = &pages->pages[i].shared->owner;
+        if (owner->pid_namespace == 0 || is_of_namespace(owner)) {
+            pages->pages[kept++] = pages->pages[i];
+        } else {
+            munmap(pages->pages[i].shared, sizeof(lawn_page_t));
+        }
+    }
+    pages->count = kept;
+}
+
 void pages_close(pages_t *pages)
 {
     for (size_t i = 0; i < pages->count; ++i) {

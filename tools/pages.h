@@ -31,6 +31,9 @@ typedef struct {
  * if there is no memory or no directory. */
 bool pages_open(pages_t *pages, int64_t pid);
 
+/* Closes the pages of other PID namespaces. */
+void pages_keep_here(pages_t *pages);
+
 void pages_close(pages_t *pages);
 
 /* Copies the latest state of each page. */

@@ -36,10 +36,10 @@
  *     Others get -EACCES. The function that runs the timer may do both.
  *   - Only the process that has allocated the data manages it. In DPDK any may.
  *   - An lcore has places for LAWN_RTE_ALT_TIMERS timers of all processes
- *     together. Without a place, a reset gives -ENOSPC. A timer that has fired
- *     keeps its place until the process that has started it resets a timer of
- *     the lcore again. Each process also keeps up to 64 places that its stopped
- *     timers had, for those that it starts next.
+ *     together. Without a place, a reset gives -ENOSPC. A process keeps the
+ *     places of its timers that have fired, and up to 64 of those that it has
+ *     stopped, for the timers that it starts next. So it has as many places as
+ *     it had timers pending at once.
  *   - The numbers begin at 0. No number stands for the timers of
  *     lawn/rte_timer.h, as 0 does in DPDK.
  *   - Ticks that end beyond 2^64 never expire.
@@ -223,17 +223,6 @@ static inline lawn_status_t lawn_rte_alt_open(uint32_t id, uint32_t lcore,
                : LAWN_ERR_INVALID_PARAM;
 }
 
-/* Returns OK if there is such an lcore. */
-static inline lawn_status_t lawn_rte_alt_look_for(uint32_t id, uint32_t lcore)
-{
-    lawn_shm_client_t *client;
-    const lawn_status_t status = lawn_rte_alt_open(id, lcore, &client);
-    if (status == LAWN_OK) {
-        lawn_shm_close(client);
-    }
-    return status;
-}
-
 /* Under the lock: whether the process that manages is gone. */
 static inline bool lawn_rte_alt_is_gone(const lawn_rte_alt_t *alt)
 {
@@ -259,6 +248,7 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
                                                  lawn_status_t *status_p)
 {
     lawn_rte_alt_t *all, *alt;
+    lawn_shm_client_t *client = NULL;
     *status_p = LAWN_ERR_NO_ELEM;
     if (id >= LAWN_RTE_ALT_DATAS || lcore >= LAWN_RTE_MAX_LCORE) {
         return NULL;
@@ -267,20 +257,27 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
      * that is there gets one. */
     all = __atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE);
     if (LAWN_UNLIKELY(!all)) {
-        *status_p = lawn_rte_alt_look_for(id, lcore);
+        *status_p = lawn_rte_alt_open(id, lcore, &client);
         if (*status_p != LAWN_OK) {
             return NULL;
         }
-        *status_p = LAWN_ERR_NO_MEMORY;
         all = lawn_rte_alt_all(id);
         if (!all) {
+            lawn_shm_close(client);
+            *status_p = LAWN_ERR_NO_MEMORY;
             return NULL;
         }
     }
     alt = &all[lcore];
     lawn_rte_spin(&alt->lock);
     *status_p = LAWN_OK;
-    if (alt->client) {
+    if (LAWN_UNLIKELY(client != NULL)) {
+        if (alt->client) { /* another thread was first */
+            lawn_shm_close(client);
+        } else {
+            alt->client = client;
+        }
+    } else if (alt->client) {
         lawn_rte_alt_look(alt);
     }
     if (LAWN_UNLIKELY(!alt->client)) {

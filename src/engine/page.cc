@@ -125,11 +125,7 @@ lawn_time_t next(void *)
 
 bool before_sleep(void *arg, lawn_time_t)
 {
-    Page *const page = static_cast<Page *>(arg);
-    if (getpid() == page->owner) {
-        publish(page, page->engine->now, true);
-        page->written -= page->interval; // so the next pass clears `asleep`
-    }
+    show_asleep(static_cast<const Page *>(arg)->engine);
     return true;
 }
 
@@ -234,6 +230,15 @@ lawn_status_t open_page(lawn_engine_t *engine, const char *name)
     introduce(page, name);
     add_passenger(engine, &page->passenger);
     return LAWN_OK;
+}
+
+void show_asleep(const lawn_engine_t *engine)
+{
+    Page *const page = engine->page;
+    if (page && getpid() == page->owner) {
+        publish(page, engine->now, true);
+        page->written -= page->interval; // so the next pass clears `asleep`
+    }
 }
 
 void close_page(lawn_engine_t *engine)

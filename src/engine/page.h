@@ -15,6 +15,9 @@ namespace lawn
 // NO_MEMORY, or IO with errno.
 lawn_status_t open_page(lawn_engine_t *engine, const char *name);
 
+// Shows the statistics of an engine that is about to sleep, if it has a page.
+void show_asleep(const lawn_engine_t *engine);
+
 // Removes the page, if the engine has one.
 void close_page(lawn_engine_t *engine);
 

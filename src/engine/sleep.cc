@@ -35,6 +35,7 @@
 #include "base/forks.h"
 #include "base/probe.h"
 #include "clock/convert.h"
+#include "engine/page.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -279,6 +280,7 @@ lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
     }
     if (evening.now >= engine->notable_at) {
         note_gap(engine, evening.now);
+        show_asleep(engine);
     }
     expect_pass(engine, until);
     LAWN_PROBE(sleep, engine, until, evening.now);

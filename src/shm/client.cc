@@ -129,21 +129,33 @@ lawn_status_t give_to_owner(int fifo, const struct stat &file)
     return LAWN_ERR_IO;
 }
 
+lawn_status_t use_fifo(lawn_shm_client_t *client, const char *name,
+                       const struct stat &file)
+{
+    if (mkfifo(name, 0600) != 0 && errno != EEXIST) {
+        return LAWN_ERR_IO;
+    }
+    close_fd(client->own);
+    client->own = open_fifo(name);
+    return client->own >= 0 ? give_to_owner(client->own, file) : LAWN_ERR_IO;
+}
+
 // Makes the FIFO that wakes this client. The owner may be another user.
 lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
                         const struct stat &file)
 {
     char name[longest_name];
     name_fifo(name, path, client->memory.header->owner, client->number);
-    unlink(name);
-    // In a directory such as /tmp, nobody may remove what another user has left
-    // there, but a FIFO can be used again.
-    if (mkfifo(name, 0600) != 0 && errno != EEXIST) {
-        return LAWN_ERR_IO;
+    // A FIFO that is there is used again: the owner may have opened it already,
+    // and in a directory such as /tmp, nobody may remove what another user has
+    // left there. What cannot be used is replaced.
+    lawn_status_t status = use_fifo(client, name, file);
+    const int reason = errno;
+    if (status != LAWN_OK && unlink(name) == 0) {
+        status = use_fifo(client, name, file);
+    } else {
+        errno = reason;
     }
-    client->own = open_fifo(name);
-    lawn_status_t status =
-        client->own >= 0 ? give_to_owner(client->own, file) : LAWN_ERR_IO;
     // An owner that has closed the memory before may not have found the FIFO.
     // One that closes it later does.
     if (status == LAWN_OK &&

@@ -58,7 +58,8 @@ lawn_status_t check_contents(int fd, const struct stat &about)
     if (S_ISREG(about.st_mode) && about.st_size == 0) {
         return LAWN_OK;
     }
-    const ssize_t size = pread(fd, &found, sizeof(found), 0);
+    const ssize_t size =
+        S_ISREG(about.st_mode) ? pread(fd, &found, sizeof(found), 0) : 0;
     if (size < 0) {
         return LAWN_ERR_IO;
     }
@@ -96,29 +97,41 @@ lawn_status_t shm::find_lock(int fd)
 }
 
 lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
-                             size_t *size_p)
+                             size_t *size_p, bool *is_new_p)
 {
     for (;;) {
-        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, mode);
+        *is_new_p = false;
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) {
+            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+            *is_new_p = fd >= 0;
+        }
+        if (fd < 0 && errno == EEXIST) {
+            continue; // somebody else has made it meanwhile
+        }
         if (fd < 0) {
             return LAWN_ERR_IO;
         }
         struct stat locked = {};
         struct stat there = {};
         lawn_status_t status = lock_file(fd, making);
-        if (status == LAWN_OK &&
-            (fstat(fd, &locked) != 0 ||
-             (stat(path, &there) != 0 && errno != ENOENT))) {
+        if (status == LAWN_OK && fstat(fd, &locked) != 0) {
             status = LAWN_ERR_IO;
-        }
-        if (status == LAWN_OK && locked.st_ino != there.st_ino) {
-            close_fd(fd); // the file was removed or replaced meanwhile
-            continue;
         }
         const size_t size = static_cast<size_t>(locked.st_size);
         status = status == LAWN_OK ? lock_file(fd, living) : status;
         if (status == LAWN_ERR_BUSY && is_orphan(fd, size)) {
             status = LAWN_OK;
+        }
+        // An owner that ends removes the file before it lets go of the lock, so
+        // this is looked at last.
+        if (status == LAWN_OK && stat(path, &there) != 0 && errno != ENOENT) {
+            status = LAWN_ERR_IO;
+        }
+        if (status == LAWN_OK && (locked.st_ino != there.st_ino ||
+                                  locked.st_dev != there.st_dev)) {
+            close_fd(fd); // the file was removed or replaced meanwhile
+            continue;
         }
         status = status == LAWN_OK ? check_contents(fd, locked) : status;
         if (status != LAWN_OK) {

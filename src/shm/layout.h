@@ -160,9 +160,10 @@ lawn_status_t find_lock(int fd);
 // Opens and locks `path`. Returns BUSY if there is an owner, or somebody is
 // about to become it, or IO with errno: if the file cannot be locked or looked
 // at, it is left, empty, and one that is no memory of timers is left as it is.
-// Stores the size of what a dead owner has left.
+// Stores the size of what a dead owner has left, and whether the call has made
+// the file.
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
-                        size_t *size_p);
+                        size_t *size_p, bool *is_new_p);
 
 // Removes the FIFOs of an owner that ended without lawn_shm_destroy().
 void remove_leftovers(const char *path, int fd, size_t size);

@@ -154,10 +154,22 @@ void publish(lawn_shm_t *shm, lawn_time_t now)
     }
 }
 
+// In the child of a fork, what wakes the parent must not wake the child, which
+// would not take it.
+void stop_listening(lawn_shm_t *shm)
+{
+    const lawn_source_t was = *shm->source;
+    if (was.fd >= 0) {
+        shm->source->fd = -1;
+        unwatch(shm->engine, &was);
+    }
+}
+
 unsigned poll(void *arg)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
     if (is_inherited(shm)) {
+        stop_listening(shm);
         return 0;
     }
     const lawn_time_t now = shm->engine->now;
@@ -191,6 +203,7 @@ bool sleep(void *arg, lawn_time_t until)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
     if (is_inherited(shm)) {
+        stop_listening(shm);
         return true;
     }
     if (shm->taken != 0) {
@@ -248,7 +261,9 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     int locked = -1;
     size_t found = 0;
-    lawn_status_t status = lock_path(shm->path, params.mode, &locked, &found);
+    bool is_new = false;
+    lawn_status_t status =
+        lock_path(shm->path, params.mode, &locked, &found, &is_new);
     if (status != LAWN_OK) {
         return status;
     }
@@ -261,9 +276,9 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
     if (status != LAWN_OK && shm->source) {
         leave(shm);
     }
-    if (status != LAWN_OK && found == 0) {
+    if (status != LAWN_OK && is_new) {
         const int error = errno;
-        unlink(shm->path); // what lock_path() has made
+        unlink(shm->path);
         errno = error;
     }
     close(locked);

@@ -193,6 +193,15 @@ TEST_F(Page, TellsThatTheEngineSleeps)
     EXPECT_EQ(state().asleep, 0U);
 }
 
+TEST_F(Page, AStallThatASleepEndsIsShownWhileTheEngineSleeps)
+{
+    start_timers(1, 10 * sec);
+    now_ += sec;
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(state().asleep, 1U);
+    EXPECT_EQ(state().stats.stalls, 1U);
+}
+
 TEST_F(Page, TheBacklogIsCountedWhenSomebodyAsks)
 {
     start_timers(1000, 1);
@@ -255,6 +264,13 @@ TEST_F(Page, OfAnotherNamespaceOrAnUnknownOneIsShownAndKept)
             top("--once --json --pid " + std::to_string(pid));
         EXPECT_EQ(status_, 0) << text;
         EXPECT_EQ(number_after(text, "\"pid\": "), pid);
+        if (where != 0) {
+            // PID means a process of here.
+            EXPECT_EQ(top("--end-trace " + std::to_string(pid)),
+                      "lawn_top: no engine publishes its statistics in this "
+                      "process\n");
+            EXPECT_EQ(status_, 1);
+        }
         EXPECT_EQ(unlink(path.c_str()), 0);
     }
     pid_t pid = 0;

@@ -59,6 +59,7 @@ TEST_F(ShmFiles, AFileOfAnotherKindIsNotReplaced)
     ASSERT_EQ(unlink(path_.c_str()), 0);
     ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
     EXPECT_EQ(try_to_own(), LAWN_ERR_IO);
+    EXPECT_EQ(errno, EEXIST);
     EXPECT_EQ(files(), 1U);
     ASSERT_EQ(unlink(path_.c_str()), 0);
     // An empty one may be left of an owner that was killed in its beginning,
@@ -70,6 +71,44 @@ TEST_F(ShmFiles, AFileOfAnotherKindIsNotReplaced)
         shm_ = nullptr;
     }
     EXPECT_EQ(files(), 0U);
+}
+
+// The bell cannot be made. An empty file was there before, so it stays.
+TEST_F(ShmFiles, AnOwnerThatFailsRemovesOnlyWhatItHasMade)
+{
+    ASSERT_EQ(lawn_engine_create(nullptr, &engine_), LAWN_OK);
+    const std::string bell = path_ + "." + std::to_string(getpid()) + ".0";
+    ASSERT_EQ(mkdir(bell.c_str(), 0700), 0);
+    EXPECT_EQ(try_to_own(), LAWN_ERR_IO);
+    EXPECT_EQ(files(), 1U);
+    write_file("");
+    EXPECT_EQ(try_to_own(), LAWN_ERR_IO);
+    EXPECT_EQ(files(), 2U);
+    ASSERT_EQ(unlink(path_.c_str()), 0);
+    ASSERT_EQ(rmdir(bell.c_str()), 0);
+}
+
+// The owner may have opened it already.
+TEST_F(ShmFiles, AClientUsesAFifoThatIsThere)
+{
+    own();
+    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
+    ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+    const int fifo = open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(fifo, 0);
+    open_client();
+    struct stat before = {};
+    struct stat now = {};
+    ASSERT_EQ(fstat(fifo, &before), 0);
+    ASSERT_EQ(stat(name.c_str(), &now), 0);
+    EXPECT_EQ(now.st_ino, before.st_ino);
+    close(fifo);
+    // What is none is replaced.
+    const std::string second = path_ + "." + std::to_string(getpid()) + ".2";
+    std::ofstream(second) << "text";
+    open_client();
+    ASSERT_EQ(stat(second.c_str(), &now), 0);
+    EXPECT_TRUE(S_ISFIFO(now.st_mode));
 }
 
 // Somebody has removed the memory's file, and made another one.

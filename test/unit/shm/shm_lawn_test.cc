@@ -198,6 +198,25 @@ TEST_F(ShmLawn, TheChildOfAForkTakesNothingFromItsParent)
     EXPECT_EQ(files(), 3U);
 }
 
+// The bell is for the parent, which has not come to take it.
+TEST_F(ShmLawn, TheChildOfAForkSleepsWhileItsParentIsRung)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t timer = alloc(client);
+    pass();
+    ASSERT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    lawn_shm_start(client, timer, now_ + 100);
+    expect_of_a_child([this] {
+        pass();
+        return lawn_engine_arm(engine_) == LAWN_OK;
+    });
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_ERR_BUSY);
+    pass();
+    pass(100);
+    EXPECT_EQ(events(client), 1U);
+}
+
 // The child's drain is its own, too.
 TEST_F(ShmLawn, TheChildOfAForkDrainsOnlyItsCopies)
 {
