@@ -46,6 +46,10 @@
  *   - CORRUPT: what is stored under our keys, or the answer, is not ours.
  *   - IO, TIMED_OUT: unknown: it may or may not have been done. Repeat it with
  *     the same id.
+ * Requests about one timer that are under way together, with one durability,
+ * are done in the order of the calls. If the store refuses one for a moment, as
+ * in a failover, it is sent again before the later ones. If one of these was
+ * done already, the earlier one ends with IO instead.
  *
  * Threads: one thread at a time uses a lawn_durable_t and what belongs to it.
  * Different ones are independent. A function may be called from callbacks,

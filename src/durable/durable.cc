@@ -119,7 +119,8 @@ void lawn_durable_close(lawn_durable_t *durable)
     if (!durable) {
         return;
     }
-    const bool is_callback = durable->loop.is_polling() || durable->is_closing;
+    const bool is_callback = durable->loop.is_polling() ||
+                             durable->is_closing || durable->is_closing_part;
     LAWN_ASSERT(!is_callback);
     if (is_callback) {
         return;

@@ -38,23 +38,25 @@ template <typename Fn> bool attempt(const Fn &fn)
     }
 }
 
-// Sets a flag for as long as it lives, also if an exception comes.
+// Sets a flag for as long as it lives, also if an exception comes; within
+// another one for the flag, it stays set.
 class Within
 {
 public:
-    explicit Within(bool *flag) : flag_(flag)
+    explicit Within(bool *flag) : flag_(flag), was_(*flag)
     {
         *flag_ = true;
     }
     ~Within()
     {
-        *flag_ = false;
+        *flag_ = was_;
     }
     Within(const Within &) = delete;
     Within &operator=(const Within &) = delete;
 
 private:
     bool *flag_;
+    bool was_;
 };
 
 // When to do again what there was no memory for.

@@ -47,7 +47,8 @@ struct lawn_durable {
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
-    bool is_closing = false;     // lawn_durable_close() is running
+    bool is_closing = false;      // lawn_durable_close() is running
+    bool is_closing_part = false; // a consumer or a pump is being closed
     mutable std::string trouble; // what lawn_durable_error() points to
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
@@ -93,6 +94,7 @@ public:
     ~Handle() override
     {
         durable_->attached.erase(this);
+        const Within closing(&durable_->is_closing_part);
         core->close();
         if (durable_->loop.is_polling() &&
             !attempt([this] { durable_->loop.defer([keep = core] {}); })) {

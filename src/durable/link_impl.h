@@ -97,6 +97,7 @@ private:
     void on_timer(Request *request);
     void route(Request *request);
     void try_to_route(Request *request);
+    // In held.cc.
     void hold_back(Request *request, std::string_view why);
     void release_held(unsigned shard);
     void note_end(const Request &request);
@@ -115,6 +116,7 @@ private:
     void on_opened(const redisReply *reply);
     void prepare_all();
     void prepare(Node &node);
+    void prepare_later();
     void run_when_open();
     void refresh_soon();
     void refresh();

@@ -206,13 +206,22 @@ void LinkImpl::prepare(Node &node)
             words.insert(words.end(), limits_.begin(), limits_.end());
             node.main().send(words, setup_.request_timeout_us,
                              [this](ReplyPtr reply, lawn_time_t) {
-                                 if (reply && is_error(reply.get()) &&
-                                     !prepare_timer_.is_active()) {
-                                     prepare_timer_.start_after(
-                                         reopen_pause_us);
+                                 if (reply && is_error(reply.get())) {
+                                     prepare_later();
                                  }
                              });
         }
+    }
+}
+
+// The slots may be where they are not thought to be.
+void LinkImpl::prepare_later()
+{
+    if (!prepare_timer_.is_active()) {
+        prepare_timer_.start_after(reopen_pause_us);
+    }
+    if (is_cluster_) {
+        refresh_soon();
     }
 }
 

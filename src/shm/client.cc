@@ -150,11 +150,10 @@ lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
     // and in a directory such as /tmp, nobody may remove what another user has
     // left there. What cannot be used is replaced.
     lawn_status_t status = use_fifo(client, name, file);
-    const int reason = errno;
-    if (status != LAWN_OK && unlink(name) == 0) {
-        status = use_fifo(client, name, file);
-    } else {
-        errno = reason;
+    if (status != LAWN_OK && errno == EACCES) {
+        const bool is_gone = unlink(name) == 0;
+        errno = EACCES;
+        status = is_gone ? use_fifo(client, name, file) : status;
     }
     // An owner that has closed the memory before may not have found the FIFO.
     // One that closes it later does.

@@ -3,6 +3,7 @@
 // How consumers begin and end, also with their connections, and those that only
 // look.
 
+#include "../misuse.h"
 #include "consumer_fixture.h"
 
 #include "durable/hash.h"
@@ -326,6 +327,30 @@ TEST_F(DurableConsumer, AnswersOfOneThatIsClosedAreToldAndSent)
     EXPECT_EQ(taker.statuses[LAWN_ERR_IO], 1);
     run_until_state("a", LAWN_DURABLE_SUCCESS);
     EXPECT_EQ(taker.answered, 1U);
+}
+
+TEST_F(DurableConsumer, NobodyClosesTheClientWhileAConsumerIsClosed)
+{
+    taker.open();
+    start("a", 0);
+    taker.answer = nullptr;
+    run_until([&] { return taker.given.size() == 1; });
+    struct Closer {
+        lawn_durable_t *durable;
+        bool is_told;
+    } closer = {*client, false};
+    const auto close_client = [](void *arg, const lawn_durable_result_t *) {
+        Closer *const self = static_cast<Closer *>(arg);
+        EXPECT_MISUSE(lawn_durable_close(self->durable), "is_callback");
+        self->is_told = true;
+    };
+    EXPECT_EQ(lawn_durable_answer(taker.consumer, taker.given[0],
+                                  LAWN_DURABLE_DONE, 0, nullptr, close_client,
+                                  &closer),
+              LAWN_OK);
+    taker.close();
+    EXPECT_TRUE(closer.is_told);
+    run_until_state("a", LAWN_DURABLE_SUCCESS);
 }
 
 TEST_F(DurableConsumer, AConnectionThatIsLostIsMadeAnew)
