@@ -421,8 +421,7 @@ std::vector<std::string> ConsumerCore::not_here(unsigned shard,
 {
     std::vector<std::string> names = names_of(answer);
     const auto is_here = [&](const std::string &name) {
-        return held_.count({shard, name}) > 0 ||
-               inherited_.count({shard, name}) > 0;
+        return held_.count({shard, name}) > 0;
     };
     names.erase(std::remove_if(names.begin(), names.end(), is_here),
                 names.end());

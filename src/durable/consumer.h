@@ -84,6 +84,7 @@ private:
     void on_connected();
     // Those to read now: one that must be read alone, or all that are joined.
     std::vector<unsigned> readable() const;
+    bool must_recover() const;
     void read_next();
     void send_read(std::vector<unsigned> shards, size_t count,
                    bool is_blocking);
@@ -97,10 +98,9 @@ private:
     void on_pending(unsigned shard, const Answer &answer);
     // Has the store give this consumer the entries again that it has given
     // before, the last one first.
-    void regain(unsigned shard, std::vector<std::string> entries,
-                bool is_first);
+    void regain(unsigned shard, std::vector<std::string> entries);
     void on_regained(unsigned shard, std::vector<std::string> left,
-                     bool is_first, const Answer &answer);
+                     const Answer &answer);
     void on_recovered();
     // Hands what a reply of XREADGROUP has to the core, and returns how many
     // entries that is.
@@ -182,6 +182,10 @@ private:
     void give_back();
     // Asks which entries the store has given to this consumer.
     Args pending_command(unsigned shard) const;
+    bool is_inherited(unsigned shard, const std::string &entry) const
+    {
+        return inherited_.count({shard, entry}) > 0;
+    }
     // Those of its answer that are not here.
     std::vector<std::string> not_here(unsigned shard,
                                       const Answer &answer) const;

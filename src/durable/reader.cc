@@ -90,7 +90,7 @@ void Reader::close()
 void Reader::on_connected()
 {
     is_busy_ = false;
-    is_recovered_ = core_.config_.no_answer;
+    is_recovered_ = false;
     read();
 }
 
@@ -100,11 +100,22 @@ void Reader::read()
         !core_.is_settled(shards_)) {
         return;
     }
-    if (!attempt([this] { is_recovered_ ? read_next() : recover(); })) {
+    if (!attempt([this] { must_recover() ? recover() : read_next(); })) {
         to_recover_.clear();
         is_busy_ = true;
         pause_.start_after(retry_us);
     }
+}
+
+// Also if a shard was joined late.
+bool Reader::must_recover() const
+{
+    return !core_.config_.no_answer &&
+           (!is_recovered_ ||
+            std::any_of(shards_.begin(), shards_.end(), [this](unsigned shard) {
+                const ConsumedShard &state = core_.shards_[shard];
+                return state.is_joined && !state.is_known;
+            }));
 }
 
 std::vector<unsigned> Reader::readable() const
@@ -236,7 +247,7 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
     }
     if (!to_recover_.empty()) {
         on_recovered();
-    } else if (is_recovered_) {
+    } else if (!must_recover()) {
         is_busy_ = false;
         read();
     }
@@ -292,35 +303,46 @@ void Reader::ask(unsigned shard, const Args &command, Done done)
 
 void Reader::on_pending(unsigned shard, const Answer &answer)
 {
-    ConsumedShard &state = core_.shards_[shard];
-    const bool is_first = !state.is_known;
     std::vector<std::string> entries = core_.not_here(shard, answer);
-    if (is_first) {
+    ConsumedShard &state = core_.shards_[shard];
+    if (!state.is_known) {
         for (const std::string &entry : entries) {
             core_.inherited_.insert({shard, entry});
         }
         state.is_known = true;
     }
-    if (entries.empty() || (is_first && core_.room() == 0)) {
+    std::reverse(entries.begin(), entries.end()); // the last one is next
+    std::stable_partition(entries.begin(), entries.end(),
+                          [&](const std::string &entry) {
+                              return core_.is_inherited(shard, entry);
+                          });
+    regain(shard, std::move(entries));
+}
+
+// A program of the same name may have been given an entry, and have died of it.
+// So such entries are taken one by one, each is given before the next one is
+// taken, and each time counts as an attempt. What else is not here was lost with
+// a connection, and nobody has seen it. That is no attempt: its lease is ended,
+// and then it is taken over like all whose lease is over.
+void Reader::regain(unsigned shard, std::vector<std::string> entries)
+{
+    const auto is_inherited = [this, shard](const std::string &entry) {
+        return core_.is_inherited(shard, entry);
+    };
+    // What there is no room for is taken over when its lease is over.
+    if (entries.empty() ||
+        (is_inherited(entries.back()) && core_.room() == 0)) {
         on_recovered();
         return;
     }
-    std::reverse(entries.begin(), entries.end()); // the first is taken first
-    regain(shard, std::move(entries), is_first);
-}
-
-// When the program begins, it may be that a delivery has ended it before. So
-// each is taken alone and given before the next one is taken, and each time
-// counts as an attempt. Later, what is not here was lost with the connection,
-// and nobody has seen it. That is no attempt: its lease is ended, and then it
-// is taken over like all whose lease is over.
-void Reader::regain(unsigned shard, std::vector<std::string> entries,
-                    bool is_first)
-{
-    const size_t count =
-        is_first ? 1 : std::min(entries.size(), most_released);
+    size_t count = 1;
+    const bool is_lost = !is_inherited(entries.back());
+    while (is_lost && count < std::min(entries.size(), most_released) &&
+           !is_inherited(entries.end()[-1 - static_cast<ptrdiff_t>(count)])) {
+        ++count;
+    }
     Call call = core_.take_call(shard, count);
-    if (!is_first) {
+    if (is_lost) {
         call.function = "lawn_release";
         call.keys = {core_.config_.stream};
         call.args.resize(2); // the group and the consumer
@@ -329,18 +351,17 @@ void Reader::regain(unsigned shard, std::vector<std::string> entries,
     call.args.insert(call.args.end(), first, entries.end());
     entries.erase(first, entries.end());
     core_.link_.call(
-        std::move(call), [weak = core_.weak_from_this(), shard, is_first,
+        std::move(call), [weak = core_.weak_from_this(), shard,
                           left = std::move(entries)](const Answer &answer) {
             if (const auto core = weak.lock()) {
-                core->reader_of(shard).on_regained(shard, left, is_first,
-                                                   answer);
+                core->reader_of(shard).on_regained(shard, left, answer);
             }
         });
     core_.shards_[shard].is_taking = true;
 }
 
 void Reader::on_regained(unsigned shard, std::vector<std::string> left,
-                         bool is_first, const Answer &answer)
+                         const Answer &answer)
 {
     core_.shards_[shard].is_taking = false;
     if (core_.is_stopped_) {
@@ -364,12 +385,7 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
         if (core_.is_stopped_) {
             return;
         }
-        // What there is no room for is taken over when its lease is over.
-        if (left.empty() || core_.room() == 0) {
-            on_recovered();
-        } else {
-            regain(shard, std::move(left), is_first);
-        }
+        regain(shard, std::move(left));
     }
 }
 
