@@ -58,7 +58,7 @@ struct ConsumedShard {
     bool is_suspect = false;
     bool is_taking = false;
     bool is_known = false; // `inherited_` has its entries
-    std::string trouble; // why it cannot be read
+    std::string trouble;   // why it cannot be read
 };
 
 class ConsumerCore;
@@ -217,7 +217,7 @@ private:
     size_t asked_ = 0;     // to take over, and not answered
     size_t to_take_ = 0;   // shards to look at
     size_t next_take_ = 0; // the next one
-    unsigned leader_ = 0; // the shard that is asked for it
+    unsigned leader_ = 0;  // the shard that is asked for it
     bool is_giving_ = false;
     bool is_stopped_ = false;
 };

@@ -321,9 +321,9 @@ void Reader::on_pending(unsigned shard, const Answer &answer)
 
 // A program of the same name may have been given an entry, and have died of it.
 // So such entries are taken one by one, each is given before the next one is
-// taken, and each time counts as an attempt. What else is not here was lost with
-// a connection, and nobody has seen it. That is no attempt: its lease is ended,
-// and then it is taken over like all whose lease is over.
+// taken, and each time counts as an attempt. What else is not here was lost
+// with a connection, and nobody has seen it. That is no attempt: its lease is
+// ended, and then it is taken over like all whose lease is over.
 void Reader::regain(unsigned shard, std::vector<std::string> entries)
 {
     const auto is_inherited = [this, shard](const std::string &entry) {

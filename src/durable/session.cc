@@ -414,6 +414,7 @@ void Session::on_timer()
         break;
     case Phase::asking:
     case Phase::connecting:
+    case Phase::greeting:
         if (socket_.open_next()) {
             timer_.start_after(address_timeout_us_);
         } else if (phase_ == Phase::asking) {
@@ -421,9 +422,6 @@ void Session::on_timer()
         } else {
             fail(LAWN_ERR_IO, "it does not answer");
         }
-        break;
-    case Phase::greeting:
-        fail(LAWN_ERR_IO, "it does not answer");
         break;
     case Phase::ready:
         if (!expected_.empty() && expected_.front().limit <= loop().now()) {

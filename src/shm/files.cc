@@ -128,8 +128,8 @@ lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
         if (status == LAWN_OK && stat(path, &there) != 0 && errno != ENOENT) {
             status = LAWN_ERR_IO;
         }
-        if (status == LAWN_OK && (locked.st_ino != there.st_ino ||
-                                  locked.st_dev != there.st_dev)) {
+        if (status == LAWN_OK &&
+            (locked.st_ino != there.st_ino || locked.st_dev != there.st_dev)) {
             close_fd(fd); // the file was removed or replaced meanwhile
             continue;
         }

@@ -22,8 +22,8 @@ const char *const two_addresses = "two-addresses.invalid";
 addrinfo *resolve(const char *node, const char *service, const addrinfo *hints,
                   int *result_p)
 {
-    using Function = int (*)(const char *, const char *, const addrinfo *,
-                             addrinfo **);
+    using Function =
+        int (*)(const char *, const char *, const addrinfo *, addrinfo **);
     static const Function libc =
         reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getaddrinfo"));
     addrinfo *list = nullptr;

@@ -23,8 +23,7 @@ const char *const loading = "-LOADING it loads\r\n";
 void poll_for(Client *client, std::chrono::milliseconds time)
 {
     const auto end = std::chrono::steady_clock::now() + time;
-    client->run_until(
-        [end] { return std::chrono::steady_clock::now() > end; });
+    client->run_until([end] { return std::chrono::steady_clock::now() > end; });
 }
 
 // An id that lies in the same shard as "a", or in another one.
@@ -42,9 +41,8 @@ std::string other_id(bool is_of_same_shard)
 
 Result *begin_stop(Client *client, const std::string &id, Result *result)
 {
-    EXPECT_EQ(
-        lawn_durable_stop(*client, id.c_str(), 0, Result::keep, result),
-        LAWN_OK);
+    EXPECT_EQ(lawn_durable_stop(*client, id.c_str(), 0, Result::keep, result),
+              LAWN_OK);
     return result;
 }
 
@@ -60,8 +58,7 @@ TEST_F(DurableClient, ARefusedStartComesBeforeALaterOne)
     lawn_durable_start_t later = Client::in_an_hour("a");
     later.delay_us *= 2;
     Result *const second = client.begin_start(later);
-    client.run_until(
-        [&] { return first->is_answered && second->is_answered; });
+    client.run_until([&] { return first->is_answered && second->is_answered; });
     EXPECT_EQ(first->status, LAWN_OK) << first->error;
     EXPECT_LT(first->generation, second->generation);
     EXPECT_EQ(client.get("a").due_us, second->due_us);

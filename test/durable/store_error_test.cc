@@ -236,8 +236,8 @@ TEST_F(DurableError, WithoutRoomForItsLetterATimerIsDeadAllTheSame)
     EXPECT_EQ(answer(b, retry_verdict(0, 1, "")), Answered::dead);
     EXPECT_EQ(state("b"), dead);
     server.command({"XADD", key("out"), "*", "what", "is this"});
-    server.command({"XREADGROUP", "GROUP", group, consumer, "STREAMS",
-                    key("out"), ">"});
+    server.command(
+        {"XREADGROUP", "GROUP", group, consumer, "STREAMS", key("out"), ">"});
     EXPECT_TRUE(take(0).empty());
     EXPECT_EQ(stats()["corrupt"], 1);
     EXPECT_EQ(stats()["out_in_flight"], 0);
