@@ -271,17 +271,16 @@ static inline lawn_rte_alt_t *lawn_rte_alt_enter(uint32_t id, uint32_t lcore,
     alt = &all[lcore];
     lawn_rte_spin(&alt->lock);
     *status_p = LAWN_OK;
-    if (LAWN_UNLIKELY(client != NULL)) {
-        if (alt->client) { /* another thread was first */
-            lawn_shm_close(client);
-        } else {
-            alt->client = client;
-        }
-    } else if (alt->client) {
+    if (alt->client) {
         lawn_rte_alt_look(alt);
     }
     if (LAWN_UNLIKELY(!alt->client)) {
-        *status_p = lawn_rte_alt_open(id, lcore, &alt->client);
+        if (!client) {
+            *status_p = lawn_rte_alt_open(id, lcore, &client);
+        }
+        alt->client = client;
+    } else if (LAWN_UNLIKELY(client != NULL)) {
+        lawn_shm_close(client); /* another thread was first */
     }
     if (*status_p != LAWN_OK) {
         lawn_rte_alt_unlock(alt);

@@ -55,15 +55,12 @@ lawn_status_t check_contents(int fd, const struct stat &about)
 {
     constexpr uint64_t version = uint64_t{0xff} << 56;
     uint64_t found = 0;
-    if (S_ISREG(about.st_mode) && about.st_size == 0) {
+    const bool is_regular = S_ISREG(about.st_mode);
+    if (is_regular && about.st_size == 0) {
         return LAWN_OK;
     }
-    const ssize_t size =
-        S_ISREG(about.st_mode) ? pread(fd, &found, sizeof(found), 0) : 0;
-    if (size < 0) {
-        return LAWN_ERR_IO;
-    }
-    if (size == sizeof(found) && ((found ^ magic) & ~version) == 0) {
+    if (is_regular && pread(fd, &found, sizeof(found), 0) == sizeof(found) &&
+        ((found ^ magic) & ~version) == 0) {
         return LAWN_OK;
     }
     errno = EEXIST;
@@ -128,8 +125,7 @@ lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
         if (status == LAWN_OK && stat(path, &there) != 0 && errno != ENOENT) {
             status = LAWN_ERR_IO;
         }
-        if (status == LAWN_OK &&
-            (locked.st_ino != there.st_ino || locked.st_dev != there.st_dev)) {
+        if (status == LAWN_OK && locked.st_ino != there.st_ino) {
             close_fd(fd); // the file was removed or replaced meanwhile
             continue;
         }

@@ -42,6 +42,22 @@ TEST_F(System, AnOwnerOfSharedMemoryTellsWhatFailed)
     lawn_engine_destroy(engine);
 }
 
+// The owner finds no file, and then cannot make it, because it is there now.
+TEST_F(System, AFileThatSomebodyMakesMeanwhileIsUsed)
+{
+    lawn_engine_t *const engine = create_engine();
+    close(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    lawn_shm_t *shm = nullptr;
+    EXPECT_EQ(refuse("open64", ENOENT,
+                     [&] {
+                         return lawn_shm_create(engine, path_.c_str(), nullptr,
+                                                &shm);
+                     }),
+              LAWN_OK);
+    lawn_shm_destroy(shm);
+    lawn_engine_destroy(engine);
+}
+
 TEST_F(System, AClientOfSharedMemoryTellsWhatFailed)
 {
     lawn_engine_t *const engine = create_engine();
