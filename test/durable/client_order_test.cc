@@ -39,11 +39,10 @@ std::string other_id(bool is_of_same_shard)
     }
 }
 
-Result *begin_stop(Client *client, const std::string &id, Result *result)
+void begin_stop(Client *client, const std::string &id, Result *result)
 {
     EXPECT_EQ(lawn_durable_stop(*client, id.c_str(), 0, Result::keep, result),
               LAWN_OK);
-    return result;
 }
 
 TEST_F(DurableClient, ARefusedStartComesBeforeALaterOne)

@@ -30,36 +30,35 @@ protected:
         return sum;
     }
 
-    // A number that XPENDING shows of the one entry that is not acknowledged:
-    // 2, how long ago it was given, in milliseconds; 3, how often. -1: there is
-    // none.
-    long long pending(size_t field)
+    // A number that XPENDING shows of each entry that is not acknowledged: 2,
+    // how long ago it was given, in milliseconds; 3, how often.
+    std::vector<long long> all_pending(size_t field)
     {
-        for (int shard = 0; shard < 4; ++shard) {
-            const Reply reply = server->command(
-                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
-                 "-", "+", "1"});
-            if (reply.size() == 1) {
-                return reply[0][field].integer;
-            }
-        }
-        return -1;
-    }
-
-    // Nothing that was read and not acknowledged is within a lease.
-    bool is_given_back()
-    {
+        std::vector<long long> all;
         for (int shard = 0; shard < 4; ++shard) {
             const Reply reply = server->command(
                 {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
                  "-", "+", "1000"});
             for (const Reply &entry : reply.elements) {
-                if (entry[2].integer < 100000000) {
-                    return false;
-                }
+                all.push_back(entry[field].integer);
             }
         }
-        return true;
+        return all;
+    }
+
+    // That of the one entry; -1: there is none.
+    long long pending(size_t field)
+    {
+        const std::vector<long long> all = all_pending(field);
+        return all.empty() ? -1 : all[0];
+    }
+
+    // Nothing that was read and not acknowledged is within a lease.
+    bool is_given_back()
+    {
+        const std::vector<long long> idle = all_pending(2);
+        return std::all_of(idle.begin(), idle.end(),
+                           [](long long msec) { return msec >= 100000000; });
     }
 
     lawn_durable_pump_t *pump = add_pump(client);

@@ -97,15 +97,7 @@ protected:
     // How often each entry was delivered, as the store has it, ascending.
     std::vector<long long> deliveries()
     {
-        std::vector<long long> all;
-        for (int shard = 0; shard < 4; ++shard) {
-            const Reply reply = server->command(
-                {"XPENDING", "{test:" + std::to_string(shard) + "}:out", "lawn",
-                 "-", "+", "1000"});
-            for (const Reply &entry : reply.elements) {
-                all.push_back(entry[3].integer);
-            }
-        }
+        std::vector<long long> all = all_pending(3);
         std::sort(all.begin(), all.end());
         return all;
     }
