@@ -26,21 +26,19 @@ class Item:
 class Header:
     def __init__(self, path):
         self.include = f"lawn/{path.name}"
-        self.text = text = path.read_text()
+        text = path.read_text()
         self.title, self.opening = opening_of(text)
         self.includes = " ".join(re.findall(r"^#include <(lawn/.*)>$", text,
                                             re.M))
         self.mentioned = set(re.findall(
             r"\blawn/\w+\.hp*\b", " ".join(self.opening) + self.includes))
-        self.declared = set(re.findall(r"\b(lawn_\w+)\(", text))
-        # Most of the functions in such a header are not for programs.
+        # Such a header stands in for another library's: one page tells all.
         self.is_inline = "\nstatic inline " in text and not re.search(
             r"^LAWN_(API|INLINE)\s[^=;{]*\);$", text, re.M)
         self.items = []
         if path.suffix == ".h":
             _, _, body = text.partition("\nLAWN_BEGIN_DECLS\n")
-            self.items = list(items_of(body.partition("\nLAWN_END_DECLS")[0],
-                                       not self.is_inline))
+            self.items = list(items_of(body.partition("\nLAWN_END_DECLS")[0]))
 
     @property
     def page(self):
@@ -48,13 +46,6 @@ class Header:
 
     def of(self, kind):
         return [item for item in self.items if item.kind == kind]
-
-    def prototypes(self, names):
-        """Those of the inline functions with these names."""
-        found = re.findall(r"^static inline [^;{]*?\blawn_\w+\([^;{]*\)\n",
-                           self.text, re.M)
-        return [prototype_of([text]) for text in found
-                if NAME.search(text)[1] in names]
 
     def threads(self):
         """The paragraph that says which thread may call all functions."""
@@ -111,9 +102,9 @@ def declaration_at(lines, begin):
     raise ValueError(f"no end of: {lines[begin]}")
 
 
-def items_of(body, joins):
-    """Items in their order. If it joins, a function without a comment of its
-    own stands under the latest, which may be that of a type."""
+def items_of(body):
+    """Items in their order. A function without a comment of its own stands
+    under the latest, which may be that of a type."""
     body = re.sub(r"^#ifdef __cplusplus\n.*?^#else\n(.*?)^#endif\n", r"\1",
                   body, flags=re.S | re.M)
     lines = body.split("\n")
@@ -151,7 +142,7 @@ def items_of(body, joins):
                 prototype = prototype_of(code)
                 name = NAME.search(prototype)[1]
                 if name not in seen and (
-                        comment or joins and latest and latest.comment):
+                        comment or latest and latest.comment):
                     seen.add(name)
                     if comment or latest.kind != "function":
                         type_ = None if comment else latest

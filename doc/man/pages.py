@@ -18,8 +18,6 @@ GOES_ON = re.compile(r"(The same|As \w+,) ")
 # The statuses, without LAWN_ERR_ in front.
 STATUS = re.compile(r"\b(OK|INVALID_PARAM|NO_MEMORY|BUSY|UNSUPPORTED|IO|"
                     r"NO_ELEM|TIMED_OUT)\b")
-# What a comment says of a function that was added to those of another library.
-ADDED = re.compile(r"\b(UCX|DPDK) has no such call\b")
 WIDTH = 76
 
 
@@ -141,18 +139,6 @@ class Manual:
         self.version = version
         self.output = output
         self.headers = [headers.Header(path) for path in paths]
-        # Functions that go by names of other libraries', too, and those that
-        # were added to them: a page for all of a header's, which tells what
-        # differs.
-        self.compatible = set()
-        for path in paths:
-            self.compatible.update(re.findall(
-                r"^#define \w+ (lawn_(?:rte|ucs)_\w+)$", path.read_text(),
-                re.M))
-        for header in self.headers:
-            for item in header.of("function"):
-                if ADDED.search(" ".join(item.comment)):
-                    self.compatible.update(item.names)
         self.pages = {}  # of each function
 
     def groups(self, header):
@@ -219,12 +205,14 @@ class Manual:
         synopsis = [".nf", f".B #include <{header.include}>"]
         types, functions = [], []
         if header.is_inline:
-            for each in header.prototypes(self.compatible):
-                synopsis += [".PP", *prototype(each)]
             for item in header.of("function"):
-                if item.names[0] in self.compatible:
-                    functions += [".TP", f"\\fB{escaped(item.names[0])}\\fP()",
-                                  *roff(item.comment)]
+                for each in item.codes:
+                    synopsis += [".PP", *prototype(each)]
+                functions += [".TP", ", ".join(
+                    f"\\fB{escaped(name)}\\fP()" for name in item.names),
+                    *roff(item.comment)]
+            for item in header.of("macro"):
+                functions += [".TP", *prose(item.codes[0]), *roff(item.comment)]
         else:
             for item in header.of("text"):
                 text += [".PP", *roff(item.comment)]
@@ -259,8 +247,9 @@ class Manual:
                 self.function_page(header, group,
                                    firsts[max(0, i - 1):i + 2])
         for header in self.headers:
-            for name in header.declared & self.compatible:
-                self.write(name, f".so man3/{header.page}.3\n")
+            for item in header.of("function") if header.is_inline else []:
+                for name in item.names:
+                    self.write(name, f".so man3/{header.page}.3\n")
         self.write("lawn", ".so man3/lawn.h.3\n")
 
 
@@ -270,7 +259,8 @@ def main():
     output = pathlib.Path(sys.argv[2])
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
-    paths = [pathlib.Path(path) for path in sys.argv[3:]]
+    paths = [pathlib.Path(path) for path in sys.argv[3:]
+             if not path.endswith("_inline.h")]  # bodies, for no program
     Manual(sys.argv[1], output, paths).write_all()
 
 

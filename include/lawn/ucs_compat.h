@@ -71,10 +71,7 @@
 #include <lawn/timer.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifdef __has_include
 #if __has_include(<ucs/type/status.h>) && __has_include(<ucs/time/time_def.h>)
@@ -124,119 +121,56 @@ typedef struct lawn_ucs_twheel {
     lawn_t *lawn;
 } lawn_ucs_twheel_t;
 
-/* As lawn_ucs_twheel_init(), with the memory of `params`, which may be NULL.
- * UCX has no such call. */
-static inline ucs_status_t
-lawn_ucs_twheel_init_with(lawn_ucs_twheel_t *w, ucs_time_t resolution,
-                          ucs_time_t current_time, const lawn_params_t *params)
-{
-    memset(w, 0, sizeof *w);
-    w->res = resolution;
-    w->now = current_time;
-    w->max_delta = LAWN_TIME_INFINITY;
-    w->num_slots = 1024;
-    switch (lawn_create(params, &w->lawn)) {
-    case LAWN_OK:
-        return UCS_OK;
-    case LAWN_ERR_INVALID_PARAM:
-        return UCS_ERR_INVALID_PARAM;
-    default:
-        return UCS_ERR_NO_MEMORY;
-    }
-}
-
+/* Makes an empty wheel whose time is `current_time`. Allocates a lawn. Returns
+ * UCS_OK or UCS_ERR_NO_MEMORY. */
 static inline ucs_status_t lawn_ucs_twheel_init(lawn_ucs_twheel_t *w,
                                                 ucs_time_t resolution,
-                                                ucs_time_t current_time)
-{
-    return lawn_ucs_twheel_init_with(w, resolution, current_time, NULL);
-}
+                                                ucs_time_t current_time);
 
-static inline void lawn_ucs_twheel_cleanup(lawn_ucs_twheel_t *w)
-{
-    lawn_destroy(w->lawn);
-    w->lawn = NULL;
-}
+/* As lawn_ucs_twheel_init(), with the memory of `params`, which may be NULL.
+ * UCX has no such call. Returns UCS_ERR_INVALID_PARAM as lawn_create() does. */
+static inline ucs_status_t
+lawn_ucs_twheel_init_with(lawn_ucs_twheel_t *w, ucs_time_t resolution,
+                          ucs_time_t current_time, const lawn_params_t *params);
 
-static inline ucs_time_t lawn_ucs_twheel_get_time(const lawn_ucs_twheel_t *w)
-{
-    return w->now;
-}
+/* Frees the lawn. Running timers become idle, and their callbacks do not run.
+ * Not for a callback. */
+static inline void lawn_ucs_twheel_cleanup(lawn_ucs_twheel_t *w);
 
-static inline int lawn_ucs_twheel_is_empty(const lawn_ucs_twheel_t *w)
-{
-    return lawn_count(w->lawn) == 0;
-}
+/* Returns the time of the wheel: the latest that a call has given. */
+static inline ucs_time_t lawn_ucs_twheel_get_time(const lawn_ucs_twheel_t *w);
 
+/* Returns whether no timer runs. */
+static inline int lawn_ucs_twheel_is_empty(const lawn_ucs_twheel_t *w);
+
+/* Sets the time, and runs the callbacks of all timers that are due. */
 static inline void lawn_ucs_twheel_sweep(lawn_ucs_twheel_t *w,
-                                         ucs_time_t current_time)
-{
-    w->now = current_time > w->now ? current_time : w->now;
-    if (LAWN_LIKELY(!w->is_sweeping)) {
-        w->is_sweeping = true;
-        lawn_advance(w->lawn, w->now, 0);
-        w->is_sweeping = false;
-    }
-}
+                                         ucs_time_t current_time);
 
-static inline void lawn_ucs_wtimer_expired(lawn_timer_t *timer, lawn_time_t now)
-{
-    lawn_ucs_wtimer_t *const self = (lawn_ucs_wtimer_t *)timer;
-    (void)now;
-    self->cb(self);
-}
-
+/* Makes an idle timer. The memory is the caller's. Returns UCS_OK. */
 static inline ucs_status_t lawn_ucs_wtimer_init(lawn_ucs_wtimer_t *timer,
-                                                lawn_ucs_twheel_callback_t cb)
-{
-    memset(timer, 0, sizeof *timer);
-    lawn_timer_init(&timer->timer, lawn_ucs_wtimer_expired);
-    timer->cb = cb;
-    return UCS_OK;
-}
+                                                lawn_ucs_twheel_callback_t cb);
 
-/* True from the add until the callback or the remove. UCX has no such call, but
- * the field `is_active`. */
-static inline bool lawn_ucs_wtimer_is_active(const lawn_ucs_wtimer_t *timer)
-{
-    return lawn_timer_is_active(&timer->timer);
-}
+/* Starts an idle timer, `delta` from the time of the wheel. O(1), allocates
+ * nothing. Returns UCS_OK, or UCS_ERR_BUSY if the timer runs. */
+static inline ucs_status_t lawn_ucs_wtimer_add(lawn_ucs_twheel_t *w,
+                                               lawn_ucs_wtimer_t *timer,
+                                               ucs_time_t delta);
 
 /* As lawn_ucs_wtimer_add(), but `delta` counts from `now`. UCX has no such
  * call. */
 static inline ucs_status_t lawn_ucs_wtimer_add_at(lawn_ucs_twheel_t *w,
                                                   lawn_ucs_wtimer_t *timer,
                                                   ucs_time_t now,
-                                                  ucs_time_t delta)
-{
-    const bool is_negative = delta > INT64_MAX && delta != LAWN_TIME_INFINITY;
-    if (lawn_ucs_wtimer_is_active(timer)) {
-        return UCS_ERR_BUSY;
-    }
-    if (is_negative) {
-        delta = 0;
-    } else if (delta > w->max_delta) {
-        delta = w->max_delta;
-    }
-    w->now = now > w->now ? now : w->now;
-    lawn_timer_start(w->lawn, &timer->timer, w->now, delta);
-    return UCS_OK;
-}
+                                                  ucs_time_t delta);
 
-static inline ucs_status_t lawn_ucs_wtimer_add(lawn_ucs_twheel_t *w,
-                                               lawn_ucs_wtimer_t *timer,
-                                               ucs_time_t delta)
-{
-    return lawn_ucs_wtimer_add_at(w, timer, w->now, delta);
-}
-
+/* Stops a timer. Does nothing if it is idle. O(1), allocates nothing. */
 static inline void lawn_ucs_wtimer_remove(lawn_ucs_twheel_t *w,
-                                          lawn_ucs_wtimer_t *timer)
-{
-    if (lawn_ucs_wtimer_is_active(timer)) {
-        lawn_timer_stop(w->lawn, &timer->timer);
-    }
-}
+                                          lawn_ucs_wtimer_t *timer);
+
+/* True from the add until the callback or the remove. UCX has no such call, but
+ * the field `is_active`. */
+static inline bool lawn_ucs_wtimer_is_active(const lawn_ucs_wtimer_t *timer);
 
 /*
  * The queue of periodic timers, by id.
@@ -261,178 +195,38 @@ typedef struct lawn_ucs_timerq {
     lawn_ucs_timer_t *next;
 } lawn_ucs_timerq_t;
 
-static inline void *lawn_ucs_timerq_malloc(void *arg, size_t size)
-{
-    (void)arg;
-    return malloc(size);
-}
-
-static inline void lawn_ucs_timerq_free(void *arg, void *memory)
-{
-    (void)arg;
-    free(memory);
-}
+/* Makes an empty queue. Allocates nothing. Returns UCS_OK. */
+static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q);
 
 /* As lawn_ucs_timerq_init(), with the memory of `params`, which may be NULL.
- * UCX has no such call. */
+ * UCX has no such call. Returns UCS_ERR_INVALID_PARAM if only one of alloc and
+ * release is set. */
 static inline ucs_status_t
-lawn_ucs_timerq_init_with(lawn_ucs_timerq_t *q, const lawn_params_t *params)
-{
-    memset(q, 0, sizeof *q);
-    q->min_interval = LAWN_TIME_INFINITY;
-    q->memory.alloc = lawn_ucs_timerq_malloc;
-    q->memory.release = lawn_ucs_timerq_free;
-    if (params && (params->allocator.alloc || params->allocator.release)) {
-        if (!params->allocator.alloc || !params->allocator.release) {
-            return UCS_ERR_INVALID_PARAM;
-        }
-        q->memory = params->allocator;
-    }
-    return UCS_OK;
-}
+lawn_ucs_timerq_init_with(lawn_ucs_timerq_t *q, const lawn_params_t *params);
 
-static inline ucs_status_t lawn_ucs_timerq_init(lawn_ucs_timerq_t *q)
-{
-    return lawn_ucs_timerq_init_with(q, NULL);
-}
+/* Frees the timers that remain. No other thread may use the queue. */
+static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q);
 
-static inline void lawn_ucs_timerq_cleanup(lawn_ucs_timerq_t *q)
-{
-    while (q->first) {
-        lawn_ucs_timer_t *const timer = q->first;
-        q->first = timer->next;
-        q->memory.release(q->memory.arg, timer);
-    }
-}
-
-static inline void lawn_ucs_timerq_lock(lawn_ucs_timerq_t *q)
-{
-    const pthread_t self = pthread_self();
-    pthread_t nobody = (pthread_t)0;
-    while (__atomic_load_n(&q->owner, __ATOMIC_RELAXED) != self &&
-           !__atomic_compare_exchange_n(&q->owner, &nobody, self, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        nobody = (pthread_t)0;
-        sched_yield();
-    }
-    q->depth++;
-}
-
-static inline void lawn_ucs_timerq_unlock(lawn_ucs_timerq_t *q)
-{
-    if (--q->depth == 0) {
-        __atomic_store_n(&q->owner, (pthread_t)0, __ATOMIC_RELEASE);
-    }
-}
-
+/* Adds a timer, which is due at once and then in each `interval`. Allocates it.
+ * Any thread may call it. Returns UCS_OK, UCS_ERR_ALREADY_EXISTS if there is
+ * one with this id, or UCS_ERR_NO_MEMORY. */
 static inline ucs_status_t lawn_ucs_timerq_add(lawn_ucs_timerq_t *q, int id,
-                                               ucs_time_t interval)
-{
-    ucs_status_t status = UCS_OK;
-    lawn_ucs_timer_t *timer;
-    lawn_ucs_timerq_lock(q);
-    for (timer = q->first; timer && timer->id != id; timer = timer->next) {
-    }
-    if (timer) {
-        status = UCS_ERR_ALREADY_EXISTS;
-    } else if (!(timer = (lawn_ucs_timer_t *)q->memory.alloc(q->memory.arg,
-                                                             sizeof *timer))) {
-        status = UCS_ERR_NO_MEMORY;
-    } else {
-        timer->expiration = 0;
-        timer->interval = interval;
-        timer->id = id;
-        timer->next = q->first; /* where a loop that runs does not come again */
-        q->first = timer;
-        q->num_timers++;
-        if (interval < q->min_interval) {
-            q->min_interval = interval;
-        }
-    }
-    lawn_ucs_timerq_unlock(q);
-    return status;
-}
+                                               ucs_time_t interval);
 
-/* Returns UCS_ERR_NO_ELEM if there is no such timer. */
-static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id)
-{
-    ucs_status_t status = UCS_ERR_NO_ELEM;
-    lawn_ucs_timer_t **link = &q->first;
-    lawn_ucs_timerq_lock(q);
-    q->min_interval = LAWN_TIME_INFINITY;
-    while (*link) {
-        lawn_ucs_timer_t *const timer = *link;
-        if (timer->id == id) {
-            *link = timer->next;
-            if (q->next == timer) {
-                q->next = timer->next;
-            }
-            q->memory.release(q->memory.arg, timer);
-            q->num_timers--;
-            status = UCS_OK;
-            continue;
-        }
-        if (timer->interval < q->min_interval) {
-            q->min_interval = timer->interval;
-        }
-        link = &timer->next;
-    }
-    lawn_ucs_timerq_unlock(q);
-    return status;
-}
+/* Removes and frees a timer. Any thread may call it. Returns UCS_OK, or
+ * UCS_ERR_NO_ELEM if there is no such timer. */
+static inline ucs_status_t lawn_ucs_timerq_remove(lawn_ucs_timerq_t *q, int id);
 
+/* Returns the shortest interval, or UCS_TIME_INFINITY without a timer. As in
+ * UCX, this and the next two read without the lock. */
 static inline ucs_time_t
-lawn_ucs_timerq_min_interval(const lawn_ucs_timerq_t *q)
-{
-    return q->min_interval;
-}
+lawn_ucs_timerq_min_interval(const lawn_ucs_timerq_t *q);
 
-static inline int lawn_ucs_timerq_size(const lawn_ucs_timerq_t *q)
-{
-    return (int)q->num_timers;
-}
+/* Returns how many timers there are. */
+static inline int lawn_ucs_timerq_size(const lawn_ucs_timerq_t *q);
 
-static inline int lawn_ucs_timerq_is_empty(const lawn_ucs_timerq_t *q)
-{
-    return q->num_timers == 0;
-}
-
-static inline void lawn_ucs_timerq_begin(lawn_ucs_timerq_t *q, ucs_time_t now)
-{
-    lawn_ucs_timerq_lock(q);
-    q->now = now;
-    q->next = q->first;
-}
-
-/* If this loop ran inside of another one, the outer loop then begins anew. It
- * meets no timer twice, because those that have fired are no longer due. */
-static inline void lawn_ucs_timerq_end(lawn_ucs_timerq_t *q)
-{
-    q->next = q->first;
-    lawn_ucs_timerq_unlock(q);
-}
-
-static inline lawn_ucs_timer_t *
-lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
-{
-    const ucs_time_t now = q->now;
-    while (q->next) {
-        lawn_ucs_timer_t *const timer = q->next;
-        q->next = timer->next;
-        if (timer->expiration <= now &&
-            timer->expiration != LAWN_TIME_INFINITY) {
-            const ucs_time_t interval = timer->interval ? timer->interval : 1;
-            const ucs_time_t late =
-                timer->expiration ? now - timer->expiration : 0;
-            const ucs_time_t delta = interval - late % interval;
-            timer->expiration = now < LAWN_TIME_INFINITY - delta
-                                    ? now + delta
-                                    : LAWN_TIME_INFINITY;
-            return timer;
-        }
-    }
-    return NULL;
-}
+/* Returns whether there is no timer. */
+static inline int lawn_ucs_timerq_is_empty(const lawn_ucs_timerq_t *q);
 
 /* Locks the queue and runs `code` for each timer that is due, in `timer`. */
 #define lawn_ucs_timerq_for_each_expired(timer, queue, current_time, code)     \
@@ -445,6 +239,8 @@ lawn_ucs_timerq_next_expired(lawn_ucs_timerq_t *q)
     }
 
 LAWN_END_DECLS
+
+#include <lawn/ucs_compat_inline.h>
 
 /*
  * The names of UCX.

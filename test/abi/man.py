@@ -3,7 +3,8 @@
 """The manual is complete and correct: what the headers declare is what the
 version script exports, each of that has a page that names its header and shows
 its declaration, each reference leads to a page, each option of a program
-stands in its page, and groff has no warning.
+stands in its page, so does each URL of a store, as in lawn/durable.h, and groff
+has no warning.
 
 usage: man.py SOURCE_ROOT [PROGRAM...]"""
 import pathlib
@@ -18,14 +19,6 @@ DECLARED = re.compile(r"^(LAWN_API|LAWN_INLINE)\s[^;{]*?\b(lawn_\w+)(\(|;)",
                       re.M)
 INLINE = re.compile(r"^static inline [^;{]*?\b(lawn_\w+)\(", re.M)
 REFERENCE = re.compile(r"\b(lawn[\w.]*|pingpong_\w+)(?:\\fP)? ?\(([13])\)")
-# Nothing in them is exported but what is there in every program.
-COMPATIBLE = ("rte_timer.h", "rte_timer_alt.h", "ucs_compat.h")
-# What these have for programs, beside what other libraries have.
-ADDED = {"lawn_rte_timer_manage_at", "lawn_rte_timer_next_ticks_at",
-         "lawn_rte_timer_reset_at", "lawn_ucs_timerq_init_with",
-         "lawn_ucs_twheel_init_with", "lawn_ucs_wtimer_add_at",
-         "lawn_ucs_wtimer_is_active"}
-
 failures = []
 
 
@@ -41,18 +34,16 @@ def check_functions(root, man):
     declared = {}
     for header in sorted((root / "include/lawn").glob("*.h")):
         text = header.read_text()
+        if header.name.endswith("_inline.h"):
+            continue
         expect((man / "man3" / f"lawn_{header.name}.3").exists()
                or header.name == "lawn.h", f"no page: {header.name}")
-        if header.name not in COMPATIBLE:
-            for _, name, _ in DECLARED.findall(text):
-                declared[name] = header.name
-            for name in INLINE.findall(text):
-                expect((man / "man3" / f"{name}.3").exists(),
-                       f"no page: {name}")
-    for name in ADDED:
-        page = text_of(man, man / "man3" / f"{name}.3")
-        synopsis = page.partition(".SH SYNOPSIS")[2].partition(".SH ")[0]
-        expect(re.search(rf"\b{name}\b", synopsis), f"no page: {name}")
+        for _, name, _ in DECLARED.findall(text):
+            declared[name] = header.name
+        for name in INLINE.findall(text):
+            page = text_of(man, man / "man3" / f"{name}.3")
+            synopsis = page.partition(".SH SYNOPSIS")[2].partition(".SH ")[0]
+            expect(re.search(rf"\b{name}\b", synopsis), f"no page: {name}")
     for name in exported ^ set(declared):
         failures.append(f"either not declared or not exported: {name}")
     for name in exported & set(declared):
@@ -89,7 +80,7 @@ def check_pages(man, groff):
     return len(pages)
 
 
-def check_options(man, program):
+def check_options(man, program, header):
     usage = subprocess.run([program, "--help"], check=True, text=True,
                            stdout=subprocess.PIPE).stdout
     name = pathlib.Path(program).name
@@ -100,6 +91,9 @@ def check_options(man, program):
     for option in options:
         expect(re.search(rf"{option}(?![\w-])", page),
                f"{name}.1: nothing about {option}")
+    for url in re.findall(r"^ +([a-z]+:/\S+)$", usage, re.M):
+        expect(url in page, f"{name}.1: nothing about {url}")
+        expect(url in header, f"lawn/durable.h: nothing about {url}")
 
 
 def main():
@@ -117,7 +111,8 @@ def main():
         check_functions(root, man)
         count = check_pages(man, shutil.which("groff"))
         for program in sys.argv[2:]:
-            check_options(man, program)
+            check_options(man, program,
+                          (root / "include/lawn/durable.h").read_text())
     print("\n".join(failures) or f"{count} pages")
     return bool(failures)
 

@@ -54,6 +54,7 @@ struct Shared {
 
 inline std::string directory_name;
 inline Shared *shared;
+inline std::function<void()> on_clock; // before each reading
 
 inline const char *directory()
 {
@@ -62,6 +63,9 @@ inline const char *directory()
 
 inline uint64_t cycles()
 {
+    if (on_clock) {
+        on_clock();
+    }
     return shared->now;
 }
 
@@ -128,17 +132,25 @@ protected:
         return rte_timer_alt_manage(shared->id, &lcore, 1, expired);
     }
 
-    // The child has what its parent had of the data, and forgets it.
-    static pid_t in_child(const std::function<int()> &run)
+    // The child has what its parent had of the data.
+    static pid_t in_fork(const std::function<int()> &run)
     {
         const pid_t pid = fork();
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            of_parent = lawn_rte_alts[shared->id];
-            lawn_rte_alts[shared->id] = nullptr;
             exit(run()); // not _exit(): instruments have their say
         }
         return pid;
+    }
+
+    // The child forgets it, as if it were no child.
+    static pid_t in_child(const std::function<int()> &run)
+    {
+        return in_fork([&run] {
+            of_parent = lawn_rte_alts[shared->id];
+            lawn_rte_alts[shared->id] = nullptr;
+            return run();
+        });
     }
 
     static int status_of(pid_t pid)
@@ -149,11 +161,13 @@ protected:
     }
 
     // In a child that goes on until it is killed; what `run` returned is left
-    // in `result`.
-    static pid_t in_living_child(const std::function<int()> &run)
+    // in `result`. `begin_child` is in_child or in_fork.
+    static pid_t in_living_child(
+        const std::function<int()> &run,
+        pid_t (*begin_child)(const std::function<int()> &) = in_child)
     {
         shared->is_up = false;
-        const pid_t pid = in_child([&run] {
+        const pid_t pid = begin_child([&run] {
             shared->result = run();
             shared->is_up = true;
             for (;;) {

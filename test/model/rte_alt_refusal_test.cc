@@ -112,6 +112,48 @@ TEST_F(RteAlt, OneCallAtATime)
     EXPECT_EQ(stop(0), 0);
 }
 
+// Another process has known before this one that the manager was replaced, so
+// it could take the timer that this one was starting.
+TEST_F(RteAlt, WhatAnotherHasTakenMeanwhileIsLeftAlone)
+{
+    const uint64_t of_another =
+        lawn_rte_alt_status(LAWN_RTE_TIMER_PENDING, 0, 12345);
+    const auto is_left_alone = [of_another](int expected) {
+        on_clock = [of_another] {
+            on_clock = nullptr;
+            timer()->slot = 99;
+            lawn_rte_set_status(timer(), of_another);
+        };
+        timer()->period = 7;
+        timer()->f = [](rte_timer *, void *) {};
+        timer()->arg = shared;
+        lawn_rte_set_status(timer(), LAWN_RTE_TIMER_STOP);
+        return reset(0, 100, PERIODICAL) == expected && timer()->slot == 99 &&
+               timer()->period == 7 && timer()->f && timer()->arg == shared &&
+               timer()->status == of_another;
+    };
+    for (unsigned i = 0; i < 200; ++i) { // and no slot is lost
+        ASSERT_TRUE(is_left_alone(-1));
+    }
+    for (unsigned i = 1; i <= 128; ++i) {
+        ASSERT_EQ(reset(i, 100), 0);
+    }
+    EXPECT_TRUE(is_left_alone(-ENOSPC));
+    manage(begin + 100);
+    EXPECT_EQ(runs.size(), 128U);
+}
+
+// Two threads have the same status for a timer. The first has taken it, and
+// then their client has gone.
+TEST_F(RteAlt, NoTimerIsTakenTwiceByOneClient)
+{
+    const uint64_t config =
+        lawn_rte_alt_status(LAWN_RTE_TIMER_CONFIG, 0, 12345);
+    lawn_rte_set_status(timer(), config);
+    EXPECT_EQ(lawn_rte_alt_take(shared->id, timer(), config), -1);
+    EXPECT_EQ(stop(0), 0) << "by another client";
+}
+
 TEST_F(RteAlt, NoMoreArePendingThanThereIsRoomFor)
 {
     for (unsigned round = 1; round <= 3; ++round) {
@@ -214,6 +256,32 @@ TEST_F(RteAlt, AStopIsRefusedWhenTheDataIsGone)
     rte_timer_data_dealloc(shared->id);
     EXPECT_EQ(stop(0), -EINVAL);
     EXPECT_TRUE(rte_timer_pending(timer()));
+}
+
+// Without the lock, another thread may find the next manager and start it.
+TEST_F(RteAlt, ARefusedStartGivesTheTimerBackUnderTheLock)
+{
+    const pid_t pid = in_child([] {
+        const uint64_t config = lawn_rte_alt_config(shared->id, 0);
+        lawn_rte_set_status(timer(), config);
+        shared->is_up = true;
+        while (shared->is_up) {
+            sched_yield();
+        }
+        lawn_rte_alt_t *const alt = lawn_rte_alts[shared->id];
+        lawn_rte_spin(&alt->lock);
+        const int ret = lawn_rte_alt_start(alt, timer(), config, 100, SINGLE,
+                                           nullptr, nullptr);
+        const bool is_given_back = timer()->status == config;
+        lawn_rte_alt_unlock(alt);
+        return ret == -EINVAL && is_given_back ? 0 : 1;
+    });
+    while (!shared->is_up) {
+        sched_yield();
+    }
+    rte_timer_data_dealloc(shared->id);
+    shared->is_up = false;
+    EXPECT_EQ(status_of(pid), 0);
 }
 
 TEST_F(RteAlt, StartsAreRefusedWhenTheDataIsGone)

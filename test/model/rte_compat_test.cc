@@ -179,6 +179,21 @@ TEST_F(RteTimer, ResetMovesItToEarlierAndLater)
     EXPECT_EQ(timer.runs(), 1U);
 }
 
+TEST_F(RteTimer, WhatIsDueRunsWhenTheClockHasGoneBack)
+{
+    Timer due, later;
+    reset(later, 100);
+    manage(start + 50);
+    now_ = start - 500;
+    reset(due, 0);
+    EXPECT_EQ(lawn_rte_timer_next_ticks_at(now_), 0);
+    manage(now_);
+    EXPECT_EQ(due.runs(), 1U);
+    EXPECT_EQ(later.runs(), 0U);
+    manage(start + 100);
+    EXPECT_EQ(later.runs(), 1U);
+}
+
 TEST_F(RteTimer, TicksBeyondTheEndOfTimeAreNever)
 {
     Timer timer;
