@@ -83,7 +83,9 @@ LAWN_API void lawn_box_destroy(lawn_box_t *box);
 /* Takes up to `budget` messages (0: all that are there) and returns how many it
  * took. It starts what other threads have started, and releases what they have
  * retired. It costs two loads if there is no message. Call it before each
- * lawn_advance(), with the same `now`. Only the owner may call it. */
+ * lawn_advance(), with the same `now`. Only the owner may call it. In the
+ * callback of a timer that was retired, it releases that timer: the callback
+ * must not use it any more. */
 LAWN_API unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now,
                                  unsigned budget);
 

@@ -22,16 +22,23 @@
  * two of its instructions: the owner notices it, by a pidfd, and takes back
  * everything that the client had. If the client was still in lawn_shm_open(),
  * the owner may notice it only in a later pass. If the owner is gone,
- * lawn_shm_wait() tells the client. Owner and clients run on one machine, in
- * one PID namespace, with one clock, on Linux 5.3 or later. They trust each
- * other.
+ * lawn_shm_wait() tells the client. An owner that calls exec() without
+ * lawn_shm_destroy() is gone, too, but its clients learn of that only when the
+ * next owner comes. While a child of the old program lives, only the process
+ * itself can be the next owner. Owner and clients run on one machine, in one
+ * PID namespace, with one clock, on Linux 5.3 or later. They trust each other.
  *
  * A timer belongs to its client, and all threads of the client may start and
  * stop it. Times are ticks of the owner's engine: lawn_shm_time(). After a
  * fork() the child must use neither an owner nor a client of its parent. It may
  * open a client of its own. If the child runs an engine that it has inherited,
  * that engine runs no timers of the memory. lawn_shm_destroy() then frees the
- * child's copy of the owner and leaves the memory and its files alone.
+ * child's copy of the owner, and lawn_shm_close() that of a client. Both leave
+ * the memory and its files alone, and the descriptors, which exec() closes.
+ *
+ * Only lawn_shm_create() and lawn_shm_open() allocate. A timer in a call must
+ * be the client's (an assertion in debug builds): release builds do nothing for
+ * another one, and return false.
  */
 #ifndef LAWN_SHM_H
 #define LAWN_SHM_H
@@ -51,8 +58,9 @@ typedef uint32_t lawn_shm_timer_t;
  * it returns LAWN_TIME_INFINITY, the timer is stopped and its client gets the
  * event. If the client starts the timer during the call, that start counts, and
  * the client gets the event of this expiry as well. During the call, a stop of
- * the client returns false, although the timer may go on. The engine's thread
- * calls this function, which may start and stop timers. */
+ * the client returns false, although the timer may go on. If the client starts
+ * and stops the timer during the call, the timer may go on, too. The engine's
+ * thread calls this function, which may start and stop timers. */
 typedef lawn_time_t (*lawn_shm_expired_fn_t)(void *arg, lawn_shm_timer_t timer,
                                              uint64_t cookie,
                                              lawn_time_t deadline,
@@ -83,13 +91,16 @@ typedef struct {
 
 /* Makes the memory and has `engine` run its timers. The memory is a file at
  * `path`, best on a tmpfs such as /dev/shm. Beside it there are FIFOs that wake
- * sleepers, named `path`.PID.N, with the file's mode and group. The process may
+ * sleepers, named `path`.E.N with a number E of this owner's, with the file's
+ * mode and group. The process may
  * change its directory later. If an earlier owner is gone, its files are
  * replaced, even if a child that it has forked still lives. An owner that is
- * killed in this call may leave FIFOs that nobody removes. Returns
- * INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO with errno. That
- * is EEXIST if `path` is a file of another kind, which stays as it is. Only the
- * engine's thread may call it, outside a pass. */
+ * killed in this call may leave FIFOs that nobody removes. In a directory such
+ * as /tmp, the FIFO of a client that is another user stays if the client is
+ * killed. Returns INVALID_PARAM, NO_MEMORY, BUSY if there is an owner, or IO
+ * with errno. That is EEXIST if `path` is a file of another kind, or a symbolic
+ * link to no file, which stays as it is. Only the engine's thread may call it,
+ * outside a pass. */
 static inline lawn_status_t lawn_shm_create(lawn_engine_t *engine,
                                             const char *path,
                                             const lawn_shm_params_t *params,
@@ -143,7 +154,8 @@ LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
  * client of the same owner. Returns false if that client was closed or has
  * died, and the owner has taken back everything that it had. If `id` is 0 or
  * the owner's own, the question is whether the owner is still there, which
- * takes a system call. Any thread may call it. */
+ * takes a system call. The child of a fork that asks this of its parent's
+ * client gets false. Any thread may call it. */
 LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
 
 /* The time of the owner's engine, in ticks. Any thread may call it. */
@@ -157,8 +169,10 @@ LAWN_API lawn_status_t lawn_shm_alloc(lawn_shm_client_t *client,
 
 /* Stops a timer and gives it back. Other threads' calls for the timer must have
  * returned before. No call may be made for it any more, and it has no more
- * events. Other clients can get it when the owner has seen the release and
- * this client has called lawn_shm_next() after that. Any thread may call it. */
+ * events. The owner's `expired` may still run for an expiry before the release,
+ * and is not called for a later one. Other clients can get the timer when the
+ * owner has seen the release and this client has called lawn_shm_next() after
+ * that. Any thread may call it. */
 LAWN_API void lawn_shm_release(lawn_shm_client_t *client,
                                lawn_shm_timer_t timer);
 

@@ -39,6 +39,13 @@ private:
     uint32_t *sequence_;
 };
 
+// Whether a change was under way while the words were copied, by the counter
+// before and after.
+inline bool is_torn(uint32_t before, uint32_t after)
+{
+    return ((before ^ after) | before % 2) != 0;
+}
+
 inline void set_word(uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);

@@ -48,7 +48,7 @@ template <class Atomics> struct SharedOps {
         box->lawn = lawn;
         box->allocator = lawn->allocator;
         box->ringing_in = forks;
-        lawn->inner[inner_shared] = {plain, on_drain};
+        lawn->inner[inner_shared] = {plain, on_drain, deadline_of};
     }
 
     // `plain` is called when the plain timer expires.
@@ -68,6 +68,11 @@ template <class Atomics> struct SharedOps {
     static Timer *of(lawn_timer_t *timer)
     {
         return reinterpret_cast<Timer *>(timer);
+    }
+
+    static lawn_time_t deadline_of(const lawn_timer_t *timer)
+    {
+        return Atomics::load(&reinterpret_cast<const Timer *>(timer)->deadline);
     }
 
     // The box's memory stays until each hold was dropped.

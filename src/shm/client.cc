@@ -3,6 +3,7 @@
 // A client of lawn/shm.h. It may be killed after any instruction. layout.h says
 // what a killed client may leave behind.
 
+#include "base/forks.h"
 #include "engine/engine.h"
 #include "shm/layout.h"
 
@@ -22,6 +23,7 @@ struct lawn_shm_client {
     Memory memory;
     uint32_t number;
     uint32_t epoch;
+    unsigned made_in; // `forks` of the client's process
     lawn_clock_fn_t clock;
     void *clock_arg;
     int owner;       // the owner's pidfd
@@ -30,6 +32,7 @@ struct lawn_shm_client {
     uint32_t taken;  // slots taken from its list
     uint32_t left;   // how many they can be at most
     uint32_t cursor; // where lawn_shm_alloc() begins to look; atomic
+    char path[longest_name];
 };
 
 namespace
@@ -72,12 +75,12 @@ bool is_known(Memory *memory, lawn_clock_fn_t clock)
            fits(memory->slot_count, memory->client_count, memory->size);
 }
 
-lawn_status_t open_bells(lawn_shm_client_t *client, const char *path)
+lawn_status_t open_bells(lawn_shm_client_t *client)
 {
-    const pid_t owner = client->memory.header->owner;
+    const Header &header = *client->memory.header;
     char name[longest_name];
-    name_fifo(name, path, owner, 0);
-    client->owner = open_process(owner, client->memory.header->birth);
+    name_fifo(name, client->path, header.epoch, 0);
+    client->owner = open_process(header.owner, header.birth);
     client->bell = open_fifo(name);
     if (client->owner < 0 || client->bell < 0) {
         return errno == ESRCH || errno == ENOENT ? LAWN_ERR_NO_ELEM
@@ -106,27 +109,22 @@ bool is_for_owner(const struct stat &fifo, const struct stat &file)
 
 // Gives a FIFO the mode, the owner and the group of the memory's file, as far
 // as the system lets this process give them. Returns IO with errno if the owner
-// could not open the FIFO then, or if it is no FIFO.
+// could not open the FIFO then.
 lawn_status_t give_to_owner(int fifo, const struct stat &file)
 {
+    fchmod(fifo, file.st_mode & 0666);
+    [[maybe_unused]] const bool is_given =
+        fchown(fifo, file.st_uid, file.st_gid) == 0 ||
+        fchown(fifo, static_cast<uid_t>(-1), file.st_gid) == 0;
     struct stat about = {};
     if (fstat(fifo, &about) != 0) {
         return LAWN_ERR_IO;
     }
-    if (S_ISFIFO(about.st_mode)) {
-        fchmod(fifo, file.st_mode & 0666);
-        [[maybe_unused]] const bool is_given =
-            fchown(fifo, file.st_uid, file.st_gid) == 0 ||
-            fchown(fifo, static_cast<uid_t>(-1), file.st_gid) == 0;
-        if (fstat(fifo, &about) != 0) {
-            return LAWN_ERR_IO;
-        }
-        if (is_for_owner(about, file)) {
-            return LAWN_OK;
-        }
+    if (!is_for_owner(about, file)) {
+        errno = EACCES;
+        return LAWN_ERR_IO;
     }
-    errno = EACCES;
-    return LAWN_ERR_IO;
+    return LAWN_OK;
 }
 
 lawn_status_t use_fifo(lawn_shm_client_t *client, const char *name,
@@ -141,11 +139,10 @@ lawn_status_t use_fifo(lawn_shm_client_t *client, const char *name,
 }
 
 // Makes the FIFO that wakes this client. The owner may be another user.
-lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
-                        const struct stat &file)
+lawn_status_t make_fifo(lawn_shm_client_t *client, const struct stat &file)
 {
     char name[longest_name];
-    name_fifo(name, path, client->memory.header->owner, client->number);
+    name_fifo(name, client->path, client->memory.header->epoch, client->number);
     // A FIFO that is there is used again: the owner may have opened it already,
     // and in a directory such as /tmp, nobody may remove what another user has
     // left there. What cannot be used is replaced.
@@ -169,10 +166,17 @@ lawn_status_t make_fifo(lawn_shm_client_t *client, const char *path,
     return status;
 }
 
+// In a directory such as /tmp, an owner that is another user cannot do it.
+void remove_fifo(const lawn_shm_client_t *client)
+{
+    char name[longest_name];
+    name_fifo(name, client->path, client->memory.header->epoch, client->number);
+    unlink(name);
+}
+
 // Returns BUSY if there is no room. Some clients may be dead: the owner is
 // rung, so that it takes their places back.
-lawn_status_t join(lawn_shm_client_t *client, const char *path,
-                   const struct stat &file)
+lawn_status_t join(lawn_shm_client_t *client, const struct stat &file)
 {
     const Memory &memory = client->memory;
     const pid_t pid = getpid();
@@ -184,7 +188,7 @@ lawn_status_t join(lawn_shm_client_t *client, const char *path,
         client->number = i;
         client->epoch = Atomics::load(&memory.client(i).epoch);
         Atomics::store(&memory.client(i).birth, birth_of(pid));
-        const lawn_status_t status = make_fifo(client, path, file);
+        const lawn_status_t status = make_fifo(client, file);
         if (status == LAWN_OK) {
             ring_for(client);
         }
@@ -242,9 +246,16 @@ bool is_valid(const lawn_shm_client_t *client, lawn_shm_timer_t timer)
     return is_own;
 }
 
+// Whether this is the child of a fork, and the client is its parent's.
+bool is_inherited(const lawn_shm_client_t *client)
+{
+    return client->made_in != forks;
+}
+
 bool has_owner(const lawn_shm_client_t *client)
 {
-    return Atomics::load(&client->memory.header->is_closed) == 0 &&
+    return !is_inherited(client) &&
+           Atomics::load(&client->memory.header->is_closed) == 0 &&
            !has_ended(client->owner);
 }
 
@@ -268,25 +279,31 @@ lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
     if (!path || !client_p) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    if (!count_forks()) {
+        return LAWN_ERR_NO_MEMORY;
+    }
     lawn_shm_client_t *const client =
         static_cast<lawn_shm_client_t *>(malloc(sizeof(*client)));
     if (!client) {
         return LAWN_ERR_NO_MEMORY;
     }
     *client = {};
+    client->made_in = forks;
     client->clock = clock;
     client->clock_arg = clock_arg;
     client->owner = client->bell = client->own = -1;
     struct stat file = {};
-    lawn_status_t status = map(path, &client->memory, &file);
+    lawn_status_t status = make_absolute(path, client->path);
+    status =
+        status == LAWN_OK ? map(client->path, &client->memory, &file) : status;
     if (status != LAWN_OK) {
         free(client);
         return status;
     }
-    status = is_known(&client->memory, clock) ? open_bells(client, path)
+    status = is_known(&client->memory, clock) ? open_bells(client)
                                               : LAWN_ERR_UNSUPPORTED;
     if (status == LAWN_OK) {
-        status = join(client, path, file);
+        status = join(client, file);
     }
     if (status != LAWN_OK) {
         lawn_shm_close(client);
@@ -302,13 +319,18 @@ void lawn_shm_close(lawn_shm_client_t *client)
         return;
     }
     const int error = errno;
-    if (client->number != 0) {
+    if (client->number != 0 && !is_inherited(client)) {
+        remove_fifo(client); // first: the place may be another client's soon
         Atomics::store(&client->memory.client(client->number).is_closed, 1U);
         ring_for(client);
     }
-    close_fd(client->own);
-    close_fd(client->bell);
-    close_fd(client->owner);
+    // The child may have closed all descriptors, as daemons do. Then these
+    // numbers are those of its own files.
+    if (!is_inherited(client)) {
+        close_fd(client->own);
+        close_fd(client->bell);
+        close_fd(client->owner);
+    }
     munmap(client->memory.header, client->memory.size);
     free(client);
     errno = error;

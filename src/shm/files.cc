@@ -5,10 +5,13 @@
 
 #include "shm/layout.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -35,8 +38,62 @@ bool read_header(int fd, size_t size, Header *header)
            fits(header->slot_count, header->client_count, size);
 }
 
+// Opens the file at `path`, or makes it. Returns -1 with errno, which is EEXIST
+// if the file is of another kind.
+int open_or_make(const char *path, mode_t mode, bool *is_new_p)
+{
+    *is_new_p = false;
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 && (errno == EISDIR || errno == ENXIO)) {
+            errno = EEXIST; // a directory or a socket
+            return -1;
+        }
+        if (fd >= 0 || errno != ENOENT) {
+            return fd;
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        *is_new_p = fd >= 0;
+        if (fd >= 0 || errno != EEXIST) {
+            return fd;
+        }
+        // Somebody else has made it meanwhile, or it is a link to nothing.
+        struct stat about = {};
+        lstat(path, &about);
+        if (S_ISLNK(about.st_mode)) {
+            errno = EEXIST;
+            return -1;
+        }
+    }
+}
+
+// Whether this program has a file open by another descriptor than this one. A
+// file about which the system does not tell is taken for open. /proc/self would
+// tell nothing after the end of the main thread.
+bool has_open(int file)
+{
+    DIR *const fds = opendir("/proc/thread-self/fd");
+    if (!fds) {
+        return true;
+    }
+    struct stat own = {};
+    fstat(file, &own);
+    unsigned count = 0;
+    while (const dirent *const entry = readdir(fds)) {
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        struct stat about = {};
+        fstat(atoi(entry->d_name), &about);
+        count += about.st_dev == own.st_dev && about.st_ino == own.st_ino;
+    }
+    closedir(fds);
+    return count > 1;
+}
+
 // Whether the owner that has locked the file is gone. Its children have the
-// lock as long as they live, if they were forked without exec().
+// lock as long as they live, if they were forked without exec(). An owner that
+// has called exec() itself is this process, but has the file no more.
 bool is_orphan(int fd, size_t size)
 {
     Header header = {};
@@ -46,7 +103,7 @@ bool is_orphan(int fd, size_t size)
     const int owner = open_process(header.owner, header.birth);
     const bool is_gone = owner < 0 && errno == ESRCH;
     close_fd(owner);
-    return is_gone;
+    return is_gone || (header.owner == getpid() && !has_open(fd));
 }
 
 // Returns OK if the file is empty, or a memory of timers of any version. Any
@@ -97,15 +154,7 @@ lawn_status_t shm::lock_path(const char *path, mode_t mode, int *fd_p,
                              size_t *size_p, bool *is_new_p)
 {
     for (;;) {
-        *is_new_p = false;
-        int fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT) {
-            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-            *is_new_p = fd >= 0;
-        }
-        if (fd < 0 && errno == EEXIST) {
-            continue; // somebody else has made it meanwhile
-        }
+        const int fd = open_or_make(path, mode, is_new_p);
         if (fd < 0) {
             return LAWN_ERR_IO;
         }
@@ -147,8 +196,16 @@ void shm::remove_leftovers(const char *path, int fd, size_t size)
     if (!read_header(fd, size, &header)) {
         return;
     }
+    const uint32_t is_closed = 1;
+    [[maybe_unused]] const ssize_t ignored =
+        pwrite(fd, &is_closed, sizeof(is_closed), offsetof(Header, is_closed));
     for (uint32_t i = 0; i <= header.client_count; ++i) {
-        name_fifo(name, path, header.owner, i);
+        name_fifo(name, path, header.epoch, i);
+        const int fifo = open_fifo(name);
+        if (fifo >= 0) {
+            write_fifo(fifo);
+            close(fifo);
+        }
         unlink(name);
     }
 }
@@ -217,10 +274,10 @@ uint64_t shm::birth_of(pid_t pid)
     return field ? strtoull(field, nullptr, 10) : 0;
 }
 
-void shm::name_fifo(char *name, const char *path, pid_t owner, uint32_t number)
+void shm::name_fifo(char *name, const char *path, uint32_t epoch,
+                    uint32_t number)
 {
-    snprintf(name, longest_name, "%s.%d.%u", path, static_cast<int>(owner),
-             number);
+    snprintf(name, longest_name, "%s.%u.%u", path, epoch, number);
 }
 
 void shm::close_fd(int fd)
@@ -232,9 +289,30 @@ void shm::close_fd(int fd)
     errno = error;
 }
 
+void shm::unlink_own(const char *name, int fd)
+{
+    struct stat own = {};
+    struct stat there = {};
+    if (fstat(fd, &own) == 0 && lstat(name, &there) == 0 &&
+        own.st_dev == there.st_dev && own.st_ino == there.st_ino) {
+        unlink(name);
+    }
+}
+
 int shm::open_fifo(const char *name)
 {
-    return open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    struct stat about = {};
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        close_fd(fd);
+        return -1;
+    }
+    if (!S_ISFIFO(about.st_mode)) {
+        close(fd);
+        errno = EACCES;
+        return -1;
+    }
+    return fd;
 }
 
 void shm::write_fifo(int fd)

@@ -33,7 +33,7 @@
 namespace lawn::shm
 {
 
-constexpr uint64_t magic = 0x316d68736e77616cU; // "lawnshm1"
+constexpr uint64_t magic = 0x326d68736e77616cU; // "lawnshm2"
 
 // In the head of a list, beside the number of a slot: the reader of the list
 // sleeps.
@@ -165,7 +165,9 @@ lawn_status_t find_lock(int fd);
 lawn_status_t lock_path(const char *path, mode_t mode, int *fd_p,
                         size_t *size_p, bool *is_new_p);
 
-// Removes the FIFOs of an owner that ended without lawn_shm_destroy().
+// Closes the memory of an owner that ended without lawn_shm_destroy(), wakes
+// its clients, and removes its FIFOs. If that owner has called exec(), its
+// process still runs, and nothing else tells the clients.
 void remove_leftovers(const char *path, int fd, size_t size);
 
 // Returns when the process was started, in the kernel's units, or 0 if /proc
@@ -191,10 +193,13 @@ lawn_status_t make_absolute(const char *path, char (&to)[longest_name]);
 
 // Writes the name of a FIFO: the owner's if `number` is 0, else that of a
 // client.
-void name_fifo(char *name, const char *path, pid_t owner, uint32_t number);
+void name_fifo(char *name, const char *path, uint32_t epoch, uint32_t number);
 
 // Ignores -1, and leaves errno alone.
 void close_fd(int fd);
+
+// Removes a file that is open, unless its name is that of another file by now.
+void unlink_own(const char *name, int fd);
 
 // Opens a FIFO for reading and writing, so that no end is ever missing. Returns
 // -1 with errno if it fails.

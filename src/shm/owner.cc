@@ -59,6 +59,14 @@ void on_drain(lawn_timer_t *plain)
     Atomics::exchange(&slot.deadline, LAWN_TIME_INFINITY);
 }
 
+// Nothing is due in the child of a fork.
+lawn_time_t deadline_of(const lawn_timer_t *plain)
+{
+    const Timer *const timer = reinterpret_cast<const Timer *>(plain);
+    return is_inherited(timer->shm) ? LAWN_TIME_INFINITY
+                                    : Atomics::load(&slot_of(timer).deadline);
+}
+
 // Puts a slot that has expired, or that the owner has let go of, into the list
 // of its client. Wakes the client if it sleeps.
 void deliver(Timer *timer, uint32_t flags)
@@ -118,6 +126,12 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
     if (!is_taken) {
         ++lawn->moved;
         cover(timer);
+        return;
+    }
+    // The program's function may have let the timer go on after its release,
+    // which the owner learns of by a message that it has not taken yet.
+    if ((Atomics::load(&slot.flags) & released) != 0) {
+        ++lawn->moved;
         return;
     }
     note_late(lawn, now - deadline);
@@ -244,7 +258,8 @@ lawn_status_t board(lawn_shm_t *shm)
     const lawn_status_t status =
         lawn_engine_add(engine, poll, shm, shm->epoll, &shm->source);
     if (status == LAWN_OK) {
-        impl_of(engine->lawn)->inner[inner_shm] = {on_expired, on_drain};
+        impl_of(engine->lawn)->inner[inner_shm] = {on_expired, on_drain,
+                                                   deadline_of};
         shm->passenger = {pass, next_look, sleep, shm, nullptr};
         add_passenger(engine, &shm->passenger);
     }
@@ -288,12 +303,14 @@ lawn_status_t make(lawn_shm_t *shm, const lawn_shm_params_t &params)
 void free_all(lawn_shm_t *shm)
 {
     const lawn_allocator_t allocator = shm->engine->allocator;
-    close_fd(shm->epoll);
-    close_fd(shm->bell);
+    if (!is_inherited(shm)) { // or they may be the child's own files by now
+        close_fd(shm->epoll);
+        close_fd(shm->bell);
+        close_fd(shm->file);
+    }
     if (shm->memory.header) {
         munmap(shm->memory.header, shm->memory.size);
     }
-    close_fd(shm->file);
     release(allocator, shm->watches);
     release(allocator, shm->timers);
     release(allocator, shm);
@@ -302,6 +319,15 @@ void free_all(lawn_shm_t *shm)
 bool is_valid(const lawn_shm_params_t &params)
 {
     return params.timers <= most_slots && params.clients <= most_slots;
+}
+
+// Another one for each owner, so that neither the owner nor a client of it is
+// taken for those of an earlier one. Never 0.
+uint32_t new_epoch()
+{
+    const uint64_t unique = lawn_get_time() ^ static_cast<uint64_t>(getpid())
+                                                  << 40;
+    return static_cast<uint32_t>(unique * 0x9e3779b97f4a7c15U >> 34) | 1;
 }
 
 } // namespace
@@ -373,6 +399,7 @@ lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine, const char *path,
     shm->made_in = forks;
     shm->expired = all.expired;
     shm->arg = all.arg;
+    shm->epoch = new_epoch();
     shm->file = shm->bell = shm->epoll = -1;
     lawn_status_t status = make_absolute(path, shm->path);
     status = status == LAWN_OK ? make(shm, all) : status;
@@ -412,7 +439,7 @@ void lawn_shm_destroy(lawn_shm_t *shm)
 
 uint64_t lawn_shm_owner_id(const lawn_shm_t *shm)
 {
-    return uint64_t{shm->memory.header->epoch} << 32;
+    return uint64_t{shm->epoch} << 32;
 }
 
 void lawn_shm_query_sized(const lawn_shm_t *shm, lawn_shm_stats_t *stats,

@@ -45,6 +45,7 @@ struct lawn_shm {
     unsigned made_in; // `forks` of the owner's process
     lawn_shm_expired_fn_t expired;
     void *arg;
+    uint32_t epoch; // the header's
     int file;
     int bell;
     int epoll; // watches the bell and the clients' pidfds

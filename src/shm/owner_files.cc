@@ -17,15 +17,6 @@ using namespace lawn::shm;
 namespace
 {
 
-// Another one for each owner, so that neither the owner nor a client of it is
-// taken for those of an earlier one. Never 0.
-uint32_t first_epoch()
-{
-    const uint64_t unique = lawn_get_time() ^ static_cast<uint64_t>(getpid())
-                                                  << 40;
-    return static_cast<uint32_t>(unique * 0x9e3779b97f4a7c15U >> 34) | 1;
-}
-
 lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 {
     const size_t size = size_of(params.timers, params.clients);
@@ -49,9 +40,9 @@ lawn_status_t map_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
     header.clock_source = clock_of(shm->engine->clock);
     header.offset = shm->engine->offset;
     header.latest = shm->engine->now;
-    header.epoch = first_epoch();
+    header.epoch = shm->epoch;
     for (uint32_t i = 1; i <= params.clients; ++i) {
-        shm->memory.client(i).epoch = header.epoch;
+        shm->memory.client(i).epoch = shm->epoch;
     }
     for (uint32_t i = 1; i <= params.timers; ++i) {
         Slot &slot = shm->memory.slot(i);
@@ -88,8 +79,7 @@ lawn_status_t shm::make_file(lawn_shm_t *shm, const lawn_shm_params_t &params)
 lawn_status_t shm::make_bell(lawn_shm_t *shm, mode_t mode)
 {
     char name[longest_name];
-    name_fifo(name, shm->path, getpid(), 0);
-    unlink(name);
+    name_fifo(name, shm->path, shm->epoch, 0);
     epoll_event event = {};
     event.events = EPOLLIN;
     if (mkfifo(name, mode) != 0) {
@@ -113,7 +103,7 @@ void shm::remove_bell(const lawn_shm_t *shm)
 {
     if (shm->bell >= 0) {
         char name[longest_name];
-        name_fifo(name, shm->path, getpid(), 0);
+        name_fifo(name, shm->path, shm->epoch, 0);
         unlink(name);
     }
 }
@@ -123,10 +113,5 @@ void shm::remove_bell(const lawn_shm_t *shm)
 void shm::remove_files(const lawn_shm_t *shm)
 {
     remove_bell(shm);
-    struct stat own = {};
-    struct stat there = {};
-    if (fstat(shm->file, &own) == 0 && lstat(shm->path, &there) == 0 &&
-        own.st_dev == there.st_dev && own.st_ino == there.st_ino) {
-        unlink(shm->path);
-    }
+    unlink_own(shm->path, shm->file);
 }

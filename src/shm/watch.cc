@@ -17,21 +17,21 @@ namespace
 
 // Closes the descriptors for a client and removes its FIFO. epoll must be told
 // to drop the pidfd: a close does not do it if the child of a fork has the
-// pidfd, too.
+// pidfd, too. In that child, the numbers may be those of other files.
 void forget(const lawn_shm_t *shm, uint32_t client)
 {
+    if (is_inherited(shm)) {
+        return;
+    }
     Watch &watch = watch_of(shm, client);
-    if (watch.pidfd >= 0 && !is_inherited(shm)) {
+    if (watch.pidfd >= 0) {
         epoll_ctl(shm->epoll, EPOLL_CTL_DEL, watch.pidfd, nullptr);
     }
     close_fd(watch.pidfd);
     close_fd(watch.fifo);
     watch = {-1, -1};
-    if (is_inherited(shm)) {
-        return;
-    }
     char name[longest_name];
-    name_fifo(name, shm->path, shm->memory.header->owner, client);
+    name_fifo(name, shm->path, shm->epoch, client);
     unlink(name);
 }
 
@@ -88,7 +88,7 @@ void open_fifo_of(const lawn_shm_t *shm, uint32_t client)
     Watch &watch = watch_of(shm, client);
     if (watch.fifo < 0) {
         char name[longest_name];
-        name_fifo(name, shm->path, shm->memory.header->owner, client);
+        name_fifo(name, shm->path, shm->epoch, client);
         watch.fifo = open_fifo(name);
     }
 }

@@ -16,9 +16,10 @@
  * fired; an event is of a start that has fired, is read once, and by its
  * client; a slot is in the messages once at most, and so in its client's list;
  * one that is taken is as new, and in neither; one that is swept is not in the
- * messages; the owner sleeps no later than until the earliest deadline, unless
- * somebody is about to wake it. When nothing more can happen, all starts have
- * ended, all events were read, and free is what was released or the dead had.
+ * messages; one that is released does not expire; the owner sleeps no later
+ * than until the earliest deadline, unless somebody is about to wake it. When
+ * nothing more can happen, all starts have ended, all events were read, and free
+ * is what was released or the dead had.
  *
  * Abstracted: memory is sequentially consistent; a loop of compare and swap is
  * the step with which it succeeds, but for a push; what nobody else can look at
@@ -272,19 +273,26 @@ inline on_expired()
 #endif
     if
     :: seen > now -> lower_cover()
-    :: atomic { seen <= now && deadline[t] == INFINITY && !has_threads &&
-            calls > 0 ->
-            calls--; deadline[t] = last; lives[t] = true
-        };
-        lower_cover()
-    :: seen <= now ->
+#ifdef FAULT_WHAT_IS_RELEASED_EXPIRES
+    :: atomic { seen <= now -> assert(!(flags[t] & RELEASED)) };
+#else
+    :: atomic { seen <= now && flags[t] & RELEASED -> seen = 0 }
+    :: atomic { seen <= now && !(flags[t] & RELEASED) };
+#endif
+        if
+        :: atomic { deadline[t] == INFINITY && !has_threads && calls > 0 ->
+                calls--; deadline[t] = last; lives[t] = true
+            };
+            lower_cover()
+        :: true ->
 #ifdef FAULT_EXPIRED_IS_STORED_LATE
-        deliver(0);
+            deliver(0);
 #endif
-        atomic { expired[t] = seen; unread[t] = (has[t] != 0); seen = 0 };
+            atomic { expired[t] = seen; unread[t] = (has[t] != 0); seen = 0 };
 #ifndef FAULT_EXPIRED_IS_STORED_LATE
-        deliver(0)
+            deliver(0)
 #endif
+        fi
     fi
 }
 

@@ -321,11 +321,15 @@ TEST(Memory, OfTheTimersOfUcxIsTheProgramsOwn)
     EXPECT_EQ(lawn_ucs_timerq_init_with(&queue, &pool.params), UCS_OK);
     EXPECT_EQ(ucs_timerq_add(&queue, 1, 5), UCS_ERR_NO_MEMORY);
     EXPECT_EQ(ucs_timerq_remove(&queue, 1), UCS_ERR_NO_ELEM);
-    lawn_params_t half = {};
-    half.allocator.alloc = Pool::alloc;
-    EXPECT_EQ(lawn_ucs_twheel_init_with(&wheel, 1, 0, &half),
-              UCS_ERR_INVALID_PARAM);
-    EXPECT_EQ(lawn_ucs_timerq_init_with(&queue, &half), UCS_ERR_INVALID_PARAM);
+    lawn_params_t halves[2] = {};
+    halves[0].allocator.alloc = Pool::alloc;
+    halves[1].allocator.release = Pool::release;
+    for (const lawn_params_t &half : halves) {
+        EXPECT_EQ(lawn_ucs_twheel_init_with(&wheel, 1, 0, &half),
+                  UCS_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_ucs_timerq_init_with(&queue, &half),
+                  UCS_ERR_INVALID_PARAM);
+    }
 
     pool.most = 3;
     EXPECT_EQ(count_failures([&] { // malloc is not asked

@@ -12,6 +12,7 @@
 #include <lawn/group.h>
 #include <lawn/numa.h>
 #include <lawn/service.h>
+#include <lawn/shm.h>
 
 #include <cstring>
 #include <string>
@@ -33,9 +34,16 @@ lawn_status_t create_service()
 }
 
 // These two come first, because what counts forks is registered once in a
-// process, by the first box or the first engine that sleeps.
+// process, by the first box, client or engine that sleeps.
 TEST_F(System, ABoxIsNotMadeIfForksCannotBeCounted)
 {
+    lawn_shm_client_t *client = nullptr;
+    EXPECT_EQ(refuse("pthread_atfork", ENOMEM,
+                     [&] {
+                         return lawn_shm_open(path_.c_str(), nullptr, nullptr,
+                                              &client);
+                     }),
+              LAWN_ERR_NO_MEMORY);
     EXPECT_EQ(refuse("pthread_atfork", ENOMEM, create_service),
               LAWN_ERR_NO_MEMORY);
 }

@@ -64,6 +64,13 @@ protected:
         return timer;
     }
 
+    // The name of the owner's bell, which is 0, or of a client's FIFO.
+    std::string fifo_name(unsigned number) const
+    {
+        return path_ + '.' + std::to_string(lawn_shm_owner_id(shm_) >> 32) +
+               '.' + std::to_string(number);
+    }
+
     unsigned files() const
     {
         unsigned count = 0;

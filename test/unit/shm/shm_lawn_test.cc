@@ -167,6 +167,29 @@ TEST_F(ShmLawn, WhatExpiresCountsAsLateAndNothingElseDoes)
     EXPECT_EQ(events(client), 1U);
 }
 
+TEST_F(ShmLawn, TheBacklogIsWhatWouldExpire)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    const lawn_shm_timer_t due = alloc(client);
+    const lawn_shm_timer_t stopped = alloc(client);
+    const lawn_shm_timer_t extended = alloc(client);
+    for (const lawn_shm_timer_t timer : {due, stopped, extended}) {
+        lawn_shm_start(client, timer, now_ + 100);
+    }
+    pass();
+    const lawn_t *const lawn = lawn_engine_lawn(engine_);
+    EXPECT_EQ(lawn_backlog(lawn, now_ + 100, 0), 3U);
+    lawn_shm_stop(client, stopped);
+    lawn_shm_start(client, extended, now_ + 500);
+    EXPECT_EQ(lawn_backlog(lawn, now_ + 100, 0), 1U);
+    EXPECT_EQ(lawn_backlog(lawn, now_ + 500, 0), 2U);
+    expect_of_a_child([&] { return lawn_backlog(lawn, now_ + 500, 0) == 0; });
+    pass(500);
+    EXPECT_EQ(events(client), 2U);
+    EXPECT_EQ(lawn_backlog(lawn, now_, 0), 0U);
+}
+
 // It runs the engine that it has inherited, and then destroys it.
 TEST_F(ShmLawn, TheChildOfAForkTakesNothingFromItsParent)
 {
@@ -230,6 +253,26 @@ TEST_F(ShmLawn, TheChildOfAForkDrainsOnlyItsCopies)
     });
     pass(100);
     EXPECT_EQ(events(client), 1U);
+}
+
+// A program's clean-up may run in a child, too.
+TEST_F(ShmLawn, TheChildOfAForkClosesOnlyItsCopyOfAClient)
+{
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_start(client, alloc(client), now_ + 100);
+    pass();
+    expect_of_a_child([client] {
+        const bool has_owner = lawn_shm_is_open(client, 0);
+        lawn_shm_close(client);
+        return !has_owner;
+    });
+    pass(99);
+    EXPECT_EQ(stats().clients, 1U);
+    pass(1);
+    EXPECT_EQ(events(client), 1U);
+    EXPECT_TRUE(lawn_shm_is_open(client, 0));
+    EXPECT_EQ(files(), 3U);
 }
 
 } // namespace

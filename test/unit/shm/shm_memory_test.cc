@@ -9,6 +9,8 @@
 
 #include "shm/layout.h"
 
+#include <lawn/stats.h>
+
 #include <cerrno>
 
 #include <fcntl.h>
@@ -81,7 +83,7 @@ TEST_F(ShmMemory, OfAnotherFormIsNotOpened)
 TEST_F(ShmMemory, WithoutABellIsOfNobody)
 {
     own();
-    const std::string bell = path_ + "." + std::to_string(getpid()) + ".0";
+    const std::string bell = fifo_name(0);
     EXPECT_EQ(unlink(bell.c_str()), 0);
     EXPECT_EQ(try_to_open(), LAWN_ERR_NO_ELEM);
 }
@@ -112,7 +114,7 @@ TEST_F(ShmMemory, AClientThatWasNotSeenIsWokenWhenTheOwnerEnds)
 {
     own();
     open_client();
-    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
+    const std::string name = fifo_name(1);
     const int fifo = open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     ASSERT_GE(fifo, 0);
     lawn_shm_destroy(shm_);
@@ -288,6 +290,41 @@ TEST_F(ShmMemory, ATimerThatIsPostedAgainIsNotFreeYet)
     EXPECT_TRUE(lawn_shm_next(other, &event));
 }
 
+// The client releases the timer while it expires, and the owner learns of that
+// after messages that its budget has left over. By then the timer is due again.
+TEST_F(ShmMemory, ATimerThatIsReleasedExpiresNoMore)
+{
+    static lawn_shm_client_t *client;
+    static unsigned calls;
+    calls = 0;
+    params_.expired = [](void *, lawn_shm_timer_t timer, uint64_t, lawn_time_t,
+                         lawn_time_t now) {
+        ++calls;
+        lawn_shm_release(client, timer);
+        return now;
+    };
+    engine_params_.budget = 1;
+    own();
+    client = open_client();
+    const lawn_time_t due = now_ + 100;
+    lawn_shm_start(client, alloc(client), due);
+    pass();
+    for (unsigned i = 0; i < 3; ++i) {
+        lawn_shm_start(client, alloc(client), due + 10'000);
+    }
+    now_ = due;
+    for (unsigned i = 0; i < 6; ++i) {
+        pass();
+    }
+    EXPECT_EQ(calls, 1U);
+    lawn_histogram_t late;
+    lawn_engine_query_lateness(engine_, &late);
+    EXPECT_EQ(lawn_histogram_count(&late), 1U);
+    lawn_shm_event_t event = {};
+    EXPECT_FALSE(lawn_shm_next(client, &event));
+    EXPECT_EQ(stats().timers, 3U);
+}
+
 // The slots of a client that writes nonsense do the owner no harm, nor others.
 TEST_F(ShmMemory, WhatExpiresForNobodyIsLost)
 {
@@ -359,11 +396,12 @@ TEST_F(ShmMemory, OfADeadOwnerMayCountTooManyClients)
     Header header = {};
     header.magic = lawn::shm::magic;
     header.owner = 1;
+    header.epoch = 7;
     header.client_count = 5;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT, 0600);
     ASSERT_EQ(write(fd, &header, sizeof(header)), ssize_t{sizeof(header)});
     close(fd);
-    const std::string other = path_ + ".1.5";
+    const std::string other = path_ + ".7.5";
     ASSERT_EQ(mkfifo(other.c_str(), 0600), 0);
     own();
     EXPECT_EQ(try_to_open(), LAWN_OK);

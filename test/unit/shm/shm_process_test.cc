@@ -6,6 +6,7 @@
 // expire, and the owner goes on. And a client whose owner is killed is told.
 
 #include "../../environment.h"
+#include "../../stepping.h"
 #include "shm_fixture.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <new>
 #include <random>
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -24,7 +24,10 @@
 namespace
 {
 
+using lawn_test::can_trace;
+using lawn_test::OnOneProcessor;
 using lawn_test::scaled;
+using lawn_test::step;
 
 constexpr unsigned timer_count = 16;
 
@@ -113,58 +116,6 @@ protected:
 
     lawn_shm_client_t *survivor_ = nullptr;
     lawn_shm_timer_t timer_ = 0;
-};
-
-// Some containers do not let a process be traced.
-bool can_trace()
-{
-    const pid_t pid = fork();
-    if (pid == 0) {
-        _exit(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0);
-    }
-    int status = 0;
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
-}
-
-// Has the child do `steps` instructions. False when it has ended before.
-bool step(pid_t pid, unsigned steps)
-{
-    int status = 0;
-    for (unsigned i = 0; i < steps; ++i) {
-        if (ptrace(PTRACE_SINGLESTEP, pid, nullptr, nullptr) != 0 ||
-            waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// While this lives, the process and its children have one processor. To hand
-// over to a child on another one takes several times as long.
-class OnOneProcessor
-{
-public:
-    OnOneProcessor()
-    {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(static_cast<unsigned>(std::max(sched_getcpu(), 0)), &one);
-        is_set_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 &&
-                  sched_setaffinity(0, sizeof(one), &one) == 0;
-    }
-    ~OnOneProcessor()
-    {
-        if (is_set_) {
-            sched_setaffinity(0, sizeof(before_), &before_);
-        }
-    }
-    OnOneProcessor(const OnOneProcessor &) = delete;
-    OnOneProcessor &operator=(const OnOneProcessor &) = delete;
-
-private:
-    cpu_set_t before_;
-    bool is_set_;
 };
 
 // Of the client's calls. More only where an instrument adds its own.

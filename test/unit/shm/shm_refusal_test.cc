@@ -37,12 +37,8 @@ protected:
         return mask;
     }
 
-    // Of the memory's file, or of a FIFO beside it.
-    unsigned mode_of(const std::string &number) const
+    static unsigned mode_of(const std::string &name)
     {
-        const std::string name =
-            path_ + (number.empty() ? "" : "." + std::to_string(getpid())) +
-            number;
         struct stat about = {};
         EXPECT_EQ(stat(name.c_str(), &about), 0) << name;
         return about.st_mode & 0777;
@@ -57,6 +53,10 @@ TEST_F(ShmRefusal, RefusesBadInput)
     lawn_shm_client_t *client = nullptr;
     EXPECT_EQ(lawn_shm_open(path_.c_str(), nullptr, nullptr, &client),
               LAWN_ERR_NO_ELEM);
+    const std::string too_long = '/' + std::string(8000, 'x');
+    EXPECT_EQ(lawn_shm_open(too_long.c_str(), nullptr, nullptr, &client),
+              LAWN_ERR_IO);
+    EXPECT_EQ(errno, ENAMETOOLONG);
     own();
     EXPECT_EQ(lawn_shm_create(nullptr, path_.c_str(), nullptr, &shm),
               LAWN_ERR_INVALID_PARAM);
@@ -135,12 +135,12 @@ TEST_F(ShmRefusal, TheFilesAreOpenToWhomTheProgramSays)
     params_.mode = 0640;
     own();
     const unsigned mode = 0640U & ~mask();
-    EXPECT_EQ(mode_of(""), mode);
-    EXPECT_EQ(mode_of(".0"), mode);
+    EXPECT_EQ(mode_of(path_), mode);
+    EXPECT_EQ(mode_of(fifo_name(0)), mode);
     const mode_t before = umask(0077); // does not matter to the owner
     open_client();
     umask(before);
-    EXPECT_EQ(mode_of(".1"), mode);
+    EXPECT_EQ(mode_of(fifo_name(1)), mode);
 }
 
 // Here the owner is nobody in particular, and the client may do everything.
@@ -171,11 +171,11 @@ TEST_F(ShmRefusal, AFifoThatAnotherUserHasLeftIsUsedAgain)
     if (geteuid() != 0) {
         GTEST_SKIP() << "only root can be several users";
     }
-    const std::string name = path_ + "." + std::to_string(getpid()) + ".1";
     const mode_t before = umask(0);
     ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
     params_.mode = 0666;
     own();
+    const std::string name = fifo_name(1);
     ASSERT_EQ(mkfifo(name.c_str(), 0666), 0);
     ASSERT_EQ(seteuid(65534), 0);
     open_client();
@@ -194,8 +194,53 @@ TEST_F(ShmRefusal, AFifoThatAnotherUserHasLeftIsUsedAgain)
     EXPECT_EQ(errno, EACCES);
     ASSERT_EQ(seteuid(0), 0);
     umask(before);
-    EXPECT_EQ(mode_of(".1"), 0606U);
+    EXPECT_EQ(mode_of(fifo_name(1)), 0606U);
     lawn_engine_progress(engine_);
+}
+
+// In such a directory, the owner may not remove it.
+TEST_F(ShmRefusal, AClientThatClosesRemovesItsFifo)
+{
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can be several users";
+    }
+    constexpr uid_t owner = 65533;
+    constexpr uid_t user = 65534;
+    const mode_t before = umask(0);
+    ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+    params_.mode = 0666;
+    ASSERT_EQ(seteuid(owner), 0);
+    own();
+    ASSERT_EQ(seteuid(0), 0);
+    ASSERT_EQ(seteuid(user), 0);
+    open_client();
+    EXPECT_EQ(files(), 3U);
+    lawn_shm_close(clients_[0]);
+    clients_.clear();
+    ASSERT_EQ(seteuid(0), 0);
+    EXPECT_EQ(files(), 2U);
+    ASSERT_EQ(seteuid(owner), 0);
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(stats().clients, 0U);
+    lawn_shm_destroy(shm_);
+    shm_ = nullptr;
+    ASSERT_EQ(seteuid(0), 0);
+    umask(before);
+}
+
+// The process of the owner has been that of another one since, say by exec().
+TEST_F(ShmRefusal, AClientThatClosesRemovesNoOtherFifo)
+{
+    own();
+    open_client();
+    lawn_shm_destroy(shm_);
+    ASSERT_EQ(lawn_shm_create(engine_, path_.c_str(), &params_, &shm_),
+              LAWN_OK);
+    open_client();
+    EXPECT_EQ(files(), 3U);
+    lawn_shm_close(clients_[0]);
+    clients_.erase(clients_.begin());
+    EXPECT_EQ(files(), 3U);
 }
 
 // It may read and write the file, but the owner could not open its FIFO.
@@ -235,6 +280,7 @@ TEST_F(ShmRefusal, APathStaysGoodInAnotherDirectory)
     const std::string path = path_;
     path_ = "timers";
     own();
+    open_client();
     path_ = path;
     const std::string gone = directory_ + "/gone";
     ASSERT_EQ(mkdir(gone.c_str(), 0700), 0);
@@ -245,6 +291,10 @@ TEST_F(ShmRefusal, APathStaysGoodInAnotherDirectory)
     EXPECT_EQ(errno, ENOENT);
     ASSERT_EQ(fchdir(before), 0);
     close(before);
+    lawn_shm_close(clients_[0]); // its FIFO goes with it
+    clients_.clear();
+    EXPECT_EQ(files(), 2U);
+    lawn_engine_progress(engine_);
     lawn_shm_client_t *const client = open_client();
     lawn_engine_progress(engine_);
     EXPECT_EQ(lawn_shm_wait(client, 0), LAWN_OK) << "woken when it was seen";
