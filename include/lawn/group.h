@@ -31,6 +31,7 @@
  *
  * All workers of a group, and all threads that start its timers, use one clock:
  * lawn_group_time(). The child of a fork() must not use its parent's groups.
+ * Only the calls that create a group and add a worker allocate.
  */
 #ifndef LAWN_GROUP_H
 #define LAWN_GROUP_H
@@ -90,9 +91,10 @@ LAWN_API lawn_status_t lawn_group_create_sized(
 /* Ends the library's threads and destroys the shards. Their timers stop, each
  * start returns false, and a retire calls `released` at once. Remove engines
  * first. In debug builds an engine that is left fails an assertion. Release
- * builds remove it. Other workers of the caller must no longer run. Any thread
- * may call it, but not from a callback of the group. In debug builds such a
- * call fails an assertion. Release builds ignore it. NULL does nothing. */
+ * builds remove it. Other workers of the caller must no longer run, and what
+ * still runs must no longer add or remove workers. Any thread may call it, but
+ * not from a callback of the group. In debug builds such a call fails an
+ * assertion. Release builds ignore it. NULL does nothing. */
 LAWN_API void lawn_group_destroy(lawn_group_t *group);
 
 /* The time of the group, in ticks of `clock`. If `clock` goes back, the group's
@@ -106,8 +108,8 @@ LAWN_API lawn_time_t lawn_group_time(void *group);
 /* How many shards the group has. Any thread may call it. */
 LAWN_API unsigned lawn_group_shards(const lawn_group_t *group);
 
-/* The shard with that number, which must be less than lawn_group_shards(). Any
- * thread may call it. */
+/* The shard with that number. Returns NULL if it is not less than
+ * lawn_group_shards(). Any thread may call it. */
 LAWN_API lawn_shard_t *lawn_group_shard(lawn_group_t *group, unsigned number);
 
 /* The shard for a connection or session, by a hash of its id. It spreads ids
@@ -135,8 +137,8 @@ LAWN_API lawn_t *lawn_shard_lawn(lawn_shard_t *shard);
 /* Memory of the caller that moves with the shard to another NUMA node, e.g. the
  * memory of its timers. Whole pages move, so they should hold nothing else (see
  * lawn/numa.h). Fill in `memory` and `size` only. The structure belongs to the
- * group until lawn_shard_drop(). Any thread may call these functions, but not
- * in a callback. */
+ * group until lawn_shard_drop(). Both take the group's lock, do not allocate
+ * and cannot fail. Any thread may call them, but not in a callback. */
 typedef struct lawn_region {
     void *memory;
     size_t size;
@@ -152,7 +154,7 @@ LAWN_API void lawn_shard_drop(lawn_shard_t *shard, lawn_region_t *region);
  * `wake(wake_arg)` when the worker has something to do and may be asleep, see
  * lawn_worker_sleep(). `wake` must not call the group. It may be NULL if the
  * worker never sleeps. The worker gets the shards that nobody owns. Returns
- * NO_MEMORY. Any thread may call it. */
+ * INVALID_PARAM for NULL, or NO_MEMORY. Any thread may call it. */
 LAWN_API lawn_status_t lawn_group_add_worker(lawn_group_t *group,
                                              void (*wake)(void *arg),
                                              void *wake_arg,
@@ -169,8 +171,8 @@ LAWN_API lawn_status_t lawn_group_add_engine(lawn_group_t *group,
                                              lawn_worker_t **worker_p);
 
 /* Adds a thread of the library. All signals are blocked in it, and it sleeps
- * while nothing is due. Returns NO_MEMORY, or IO if no thread can be made. Any
- * thread may call it. */
+ * while nothing is due. Returns INVALID_PARAM for NULL, NO_MEMORY, or IO if no
+ * thread or engine can be made (lawn_engine_create). Any thread may call it. */
 LAWN_API lawn_status_t lawn_group_add_thread(lawn_group_t *group,
                                              lawn_worker_t **worker_p);
 
@@ -213,9 +215,9 @@ LAWN_API unsigned lawn_group_moving(lawn_group_t *group);
 LAWN_API unsigned lawn_worker_pass(lawn_worker_t *worker, lawn_time_t now,
                                    unsigned budget);
 
-/* When to pass again: the earliest lawn_next() of the worker's shards. It looks
- * at some timers to find that time more exactly. Only the worker may call
- * it. */
+/* When to pass again: the earliest lawn_next() of the worker's shards, or
+ * LAWN_TIME_INFINITY. It looks at some timers to find that time more exactly.
+ * Only the worker may call it. */
 LAWN_API lawn_time_t lawn_worker_next(lawn_worker_t *worker);
 
 /* Tells the group that the worker is about to sleep, until the time `until`.

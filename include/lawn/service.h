@@ -22,7 +22,8 @@
  * earlier than all others. The memory of a cancelled timer is free for the next
  * start at once, but the thread may still wake for nothing at the timer's
  * deadline. Memory grows with the largest number of timers that were pending
- * together, and lawn_service_destroy() frees it.
+ * together, and by some more if a thread finds the free nodes in the hands of
+ * others. lawn_service_destroy() frees it.
  *
  * The service's thread runs the callbacks one after the other, so a slow
  * callback delays the others. If your callbacks are slow, set `execute`, which
@@ -77,8 +78,8 @@ lawn_service_create_sized(const lawn_service_params_t *params, size_t size,
  * refused costs as much as lawn_service_pending()), NO_MEMORY, UNSUPPORTED if
  * the service was stopped, and INVALID_PARAM if `fn` is NULL.
  * Any thread, also from callbacks. Holds a lock of the current processor for
- * some instructions. Allocates when more timers are pending than ever
- * before. */
+ * some instructions. Allocates when more timers are pending than ever before,
+ * and sometimes while other threads hold the nodes that are free. */
 LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
                                           lawn_time_t ttl,
                                           void (*fn)(void *arg), void *arg,
@@ -87,8 +88,8 @@ LAWN_API lawn_status_t lawn_service_start(lawn_service_t *service,
 /* Cancels a timer. Returns OK if the timer was pending; `fn` will then not be
  * called. Returns NO_ELEM if `fn` was called, is being called or was passed to
  * `execute`, or if the timer was cancelled before or handed back by stop. If
- * several threads cancel one timer, only one of them gets OK. Any thread, also
- * from callbacks. */
+ * several threads cancel one timer, only one of them gets OK. Does not
+ * allocate. Any thread, also from callbacks. */
 LAWN_API lawn_status_t lawn_service_cancel(lawn_service_t *service,
                                            lawn_service_timer_t handle);
 

@@ -287,7 +287,7 @@ lawn_status_t lawn_group_move_shard(lawn_shard_t *shard, lawn_worker_t *worker)
         return LAWN_ERR_INVALID_PARAM;
     }
     const Locked locked(shard->group);
-    if (worker->is_removed) {
+    if (!is_enlisted(worker)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     want(shard, worker);

@@ -137,6 +137,11 @@ void balance_by_work(void *arg, lawn_shard_load_t *shards, unsigned shard_count,
 // Under the lock. Tells the worker that there is something to obey.
 void tell(lawn_worker_t *worker);
 
+// Under the lock. Whether the worker may be given a shard. A worker that was
+// removed may be in the making again: then it is in no list, and nobody may
+// tell it anything.
+bool is_enlisted(const lawn_worker_t *worker);
+
 // A thread of the library must not be removed by itself, because the call waits
 // for it. Any other worker must not be in a pass, nor its engine.
 bool may_remove(const lawn_worker_t *worker);

@@ -125,19 +125,19 @@ bool may_inherit(const lawn_worker_t *worker, const lawn_worker_t *heir)
         return false;
     }
     const Locked locked(worker->group);
-    return !heir->is_removed;
+    return is_enlisted(heir);
 }
 
 // Gives the worker's shards to `heir`. Nobody runs the worker any more. While
-// its thread ended, the heir may have been removed. Any other worker is the
-// heir then.
+// its thread ended, the heir may have been removed, and its memory may be that
+// of a worker in the making. Any other worker is the heir then.
 void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
 {
     lawn_group_t *const group = worker->group;
     {
         const Locked locked(group);
         strike_off(worker);
-        if (heir && heir->is_removed) {
+        if (heir && !is_enlisted(heir)) {
             heir = group->workers;
         }
         for (unsigned i = 0; i < group->count; ++i) {
@@ -155,7 +155,6 @@ void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
     while (__atomic_load_n(&worker->ringing, __ATOMIC_SEQ_CST) != 0) {
         sched_yield();
     }
-    put_back(worker);
 }
 
 unsigned pass_of_engine(void *arg, lawn_time_t now, unsigned budget)
@@ -208,6 +207,15 @@ lawn_status_t make_engine(lawn_group_t *group, lawn_engine_t **engine_p)
 }
 
 } // namespace
+
+bool lawn::is_enlisted(const lawn_worker_t *worker)
+{
+    const lawn_worker_t *i = worker->group->workers;
+    while (i && i != worker) {
+        i = i->next;
+    }
+    return i != nullptr;
+}
 
 bool lawn::may_remove(const lawn_worker_t *worker)
 {
@@ -316,5 +324,6 @@ lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
     if (has_thread) {
         lawn_engine_destroy(engine);
     }
+    put_back(worker); // last: from now on it may be another worker
     return LAWN_OK;
 }

@@ -5,6 +5,7 @@
 // anything is. That nothing is lost in a crowd: test/model/group_history_test.
 
 #include "../../misuse.h"
+#include "../../threads.h"
 
 #include <lawn/group.h>
 
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <thread>
 
@@ -136,6 +138,7 @@ TEST_F(GroupThreads, AShardGoesFromThreadToThread)
     end();
 }
 
+// The callback does not end before the removal waits for it.
 TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
 {
     static std::atomic<bool> is_inside;
@@ -152,28 +155,22 @@ TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
                      });
     lawn_shared_start(&timer, 0);
     wait_until(is_inside);
-    std::thread ender([] { may_end = true; });
+    before_join = [] { may_end = true; };
     EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
+    before_join = nullptr;
     EXPECT_FALSE(is_inside);
-    ender.join();
+    may_end = true;
     lawn_shared_retire(&timer, nullptr);
     end();
 }
 
 TEST_F(GroupThreads, AThreadThatCannotBeIsTold)
 {
-    pthread_attr_t usual;
-    pthread_attr_t huge;
-    ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
-    ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);
-    ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
     lawn_worker_t *worker = nullptr;
+    on_create = [] { return EAGAIN; };
     EXPECT_EQ(lawn_group_add_thread(group_, &worker), LAWN_ERR_IO);
+    on_create = nullptr;
     EXPECT_EQ(worker, nullptr);
-    ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
-    pthread_attr_destroy(&huge);
-    pthread_attr_destroy(&usual);
     EXPECT_EQ(lawn_group_moving(group_), 4U); // it never was a worker
     add_thread();
 }

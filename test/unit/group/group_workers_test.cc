@@ -4,12 +4,17 @@
 // others reach for them.
 
 #include "../../misuse.h"
+#include "../../threads.h"
 #include "../../yield.h"
 #include "group/group_impl.h"
 #include "group_fixture.h"
 
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
 #include <thread>
+#include <utility>
 
 namespace
 {
@@ -121,42 +126,120 @@ TEST_F(GroupDeathTest, ARemovedWorkerMakesNoPass)
     pass(next);
 }
 
-// A thread of the library is in a callback, so its end takes a while. Meanwhile
-// its heir is removed.
+// A thread of the library, which is in a callback. So its removal, by another
+// thread, takes until the callback may end.
+class BusyThread
+{
+public:
+    BusyThread(lawn_group_t *group, lawn_shard_t *shard)
+    {
+        EXPECT_EQ(lawn_group_add_thread(group, &worker_), LAWN_OK);
+        is_called_ = may_end_ = false;
+        lawn_shared_init(&timer_, lawn_shard_box(shard),
+                         [](lawn_shared_t *, lawn_time_t) {
+                             is_called_ = true;
+                             while (!may_end_) {
+                                 std::this_thread::yield();
+                             }
+                         });
+        lawn_shared_start(&timer_, 0);
+        while (!is_called_) {
+            std::this_thread::yield();
+        }
+    }
+
+    void begin_removal(lawn_worker_t *heir)
+    {
+        remover_ = std::thread([this, heir] {
+            EXPECT_EQ(lawn_group_remove_worker(worker_, heir), LAWN_OK);
+        });
+        while (!__atomic_load_n(&worker_->thread.is_ending, __ATOMIC_SEQ_CST)) {
+            std::this_thread::yield();
+        }
+    }
+
+    void end_removal()
+    {
+        may_end_ = true;
+        remover_.join();
+    }
+
+    // The next owner of the shard makes a pass after that.
+    void retire()
+    {
+        lawn_shared_retire(&timer_, nullptr);
+    }
+
+private:
+    inline static std::atomic<bool> is_called_;
+    inline static std::atomic<bool> may_end_;
+    lawn_worker_t *worker_ = nullptr;
+    lawn_shared_t timer_;
+    std::thread remover_;
+};
+
 TEST_F(Group, ShardsGoToAnotherIfTheHeirIsRemovedMeanwhile)
 {
     make();
-    lawn_worker_t *thread = nullptr;
-    ASSERT_EQ(lawn_group_add_thread(group_, &thread), LAWN_OK);
+    BusyThread thread(group_, shard(0));
     lawn_worker_t *const last = add_worker();
     lawn_worker_t *const heir = add_worker();
-    static std::atomic<bool> is_called;
-    static std::atomic<bool> may_end;
-    is_called = may_end = false;
-    lawn_shared_t timer;
-    lawn_shared_init(&timer, lawn_shard_box(shard(0)),
-                     [](lawn_shared_t *, lawn_time_t) {
-                         is_called = true;
-                         while (!may_end) {
-                             std::this_thread::yield();
-                         }
-                     });
-    lawn_shared_start(&timer, now_);
-    while (!is_called) {
-        std::this_thread::yield();
-    }
-    std::thread remover(
-        [&] { EXPECT_EQ(lawn_group_remove_worker(thread, heir), LAWN_OK); });
-    while (!__atomic_load_n(&thread->thread.is_ending, __ATOMIC_SEQ_CST)) {
-        std::this_thread::yield();
-    }
+    thread.begin_removal(heir);
     EXPECT_EQ(lawn_group_remove_worker(heir, last), LAWN_OK);
-    may_end = true;
-    remover.join();
+    thread.end_removal();
     pass(last);
     EXPECT_EQ(lawn_group_moving(group_), 0U);
-    lawn_shared_retire(&timer, nullptr);
+    thread.retire();
     pass(last);
+}
+
+// Its memory is that of a worker that is being made, which fails then.
+TEST_F(Group, ShardsGoToNoWorkerInTheMaking)
+{
+    make();
+    BusyThread thread(group_, shard(0));
+    lawn_worker_t *const last = add_worker();
+    lawn_worker_t *const heir = add_worker();
+    thread.begin_removal(heir);
+    EXPECT_EQ(lawn_group_remove_worker(heir, last), LAWN_OK);
+    on_create = [&] {
+        EXPECT_FALSE(heir->is_removed);
+        EXPECT_EQ(lawn_group_move_shard(shard(1), heir),
+                  LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_group_remove_worker(last, heir), LAWN_ERR_INVALID_PARAM);
+        thread.end_removal();
+        return EAGAIN;
+    };
+    lawn_worker_t *made = nullptr;
+    EXPECT_EQ(lawn_group_add_thread(group_, &made), LAWN_ERR_IO);
+    on_create = nullptr;
+    pass(last);
+    EXPECT_EQ(lawn_group_moving(group_), 0U);
+    thread.retire();
+    pass(last);
+}
+
+// Until the very end of a removal, what is the worker's is still in use.
+TEST_F(Group, ARemovedWorkerIsUsedAgainOnlyAfterItsRemoval)
+{
+    static std::function<void()> on_release;
+    params_.lawn.allocator.alloc = [](void *, size_t size) {
+        return malloc(size);
+    };
+    params_.lawn.allocator.release = [](void *, void *memory) {
+        free(memory);
+        if (on_release) {
+            std::exchange(on_release, nullptr)();
+        }
+    };
+    make();
+    lawn_worker_t *thread = nullptr;
+    ASSERT_EQ(lawn_group_add_thread(group_, &thread), LAWN_OK);
+    on_release = [&] { EXPECT_NE(add_worker(), thread); };
+    EXPECT_EQ(lawn_group_remove_worker(thread, nullptr), LAWN_OK);
+    EXPECT_FALSE(on_release) << "while the engine was destroyed";
+    EXPECT_EQ(add_worker(), thread);
+    end();
 }
 
 // A thread is just about to wake it.

@@ -18,6 +18,9 @@
 
 inline const lawn_time_t hour = lawn_time_from_sec(3600);
 
+// All threads are in the lane of one processor, as sched_getcpu() is wrapped.
+inline std::atomic<bool> is_one_lane;
+
 // What a callback tells the test.
 class Calls
 {

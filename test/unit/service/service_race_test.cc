@@ -26,7 +26,6 @@ namespace
 std::atomic<void (*)()> before_lane;
 std::atomic<void (*)(lawn_shared_t *timer)> before_arming;
 
-std::atomic<bool> is_one_lane; // where nobody is in the way
 std::atomic<lawn_shared_t *> armed;
 
 } // namespace
