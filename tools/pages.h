@@ -26,9 +26,10 @@ typedef struct {
 } pages_t;
 
 /* Opens the pages of process `pid` (0: of all processes), and removes pages
- * that dead processes of this PID namespace have left. Pages that cannot be
- * opened are left out, such as those of other users. Returns false, with errno,
- * if there is no memory or no directory. */
+ * that dead processes of this PID namespace have left. Pages of other users are
+ * left out, except for root, who sees all and has to trust them: a user who
+ * cuts a page short ends the program that has opened it. Returns false, with
+ * errno, if there is no memory or no directory. */
 bool pages_open(pages_t *pages, int64_t pid);
 
 /* Closes the pages of other PID namespaces. */
@@ -48,7 +49,8 @@ void pages_await_backlog(const pages_t *pages);
 
 /* Makes the engine record to `path`, which must be absolute, and waits for its
  * answer. If `path` is empty, the engine ends its trace. Returns the engine's
- * status, LAWN_ERR_TIMED_OUT if the engine makes no pass, or IO with errno. */
+ * status, LAWN_ERR_TIMED_OUT if the engine makes no pass, or IO with errno.
+ * After LAWN_ERR_TIMED_OUT, the engine does not obey later either. */
 lawn_status_t page_trace(page_t *page, const char *path);
 
 /* Returns the nanoseconds since the page was written. */

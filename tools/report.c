@@ -315,7 +315,7 @@ static const metric_t metrics[] = {
     {"passes_total", "counter", "Passes of the engine.", passes},
     {"fired_total", "counter", "Timers fired.", fired},
     {"moved_total", "counter", "Timers touched that did not fire.", moved},
-    {"budget_ends_total", "counter", "Passes that left over what was due.",
+    {"budget_ends_total", "counter", "Passes that left over timers to touch.",
      budget_ends},
     {"stalls_total", "counter", "Passes that came late.", stalls},
     {"running", "gauge", "Timers that run.", running},

@@ -25,6 +25,12 @@
 #define LAWN_INLINE LAWN_API inline
 
 /*
+ * Callbacks and signals. A callback of the library must return: not by
+ * longjmp(), an exception or the end of its thread. A signal handler must not
+ * call the library, except for lawn/time.h as that says.
+ */
+
+/*
  * Structures that grow. A later patch version may add fields at the end of a
  * structure of parameters or of statistics. A function that takes one is
  * therefore compiled into the program (`static inline`). It passes the size of

@@ -76,9 +76,12 @@ typedef struct {
     lawn_clock_fn_t clock; /* NULL: lawn_get_time() */
     void *clock_arg;
     double ticks_per_sec; /* of `clock`; 0: lawn_time_sec_value() */
-    /* The most timers that a pass touches: fires, moves, or lets go after a
-     * pause (lawn_advance); 0: 64. The next pass does the work that is left
-     * over, after it has polled. */
+    /* The most timers of the engine's lawn that a pass touches: fires, moves,
+     * or lets go after a pause (lawn_advance); 0: 64. The next pass does the
+     * work that is left over, after it has polled. Beside these, a pass takes
+     * up to `budget` messages from the box, and as many from each lawn_shm_t:
+     * twice as many after a stall, as it then polls twice. If the engine is a
+     * worker of a group, the shards have a budget of their own. */
     unsigned budget;
     /* A pass this long after the pass before is a stall; 0: 10 ms. */
     lawn_time_t stall_threshold;
@@ -104,7 +107,8 @@ typedef struct {
     uint64_t clock_steps;    /* times that the clock went back by > 1 ms */
     lawn_time_t worst_step;  /* ticks, longest of these steps */
     uint64_t moved;          /* timers touched that did not fire */
-    uint64_t budget_ends;    /* passes that left due work to the next pass */
+    uint64_t budget_ends;    /* passes that left timers to touch to the next:
+                              * due ones, or ones to move or forget */
     /* Ticks, the longest time between two passes. A sleep is not counted: the
      * time before it and the time after it are two times. */
     lawn_time_t worst_pass;
@@ -185,11 +189,11 @@ LAWN_API lawn_t *lawn_engine_lawn(lawn_engine_t *engine);
 
 /* Returns the box of the engine, for timers that other threads start and stop
  * (lawn/shared.h). Their deadlines are on lawn_engine_time(). Each pass drains
- * the box before it expires timers, `budget` messages at most. A sleeping
- * engine wakes for a retired timer, and for a deadline before the time until
- * which it sleeps. That costs the other thread two system calls. The first call
- * makes the box and allocates. The engine owns the box and destroys it. Returns
- * NULL if there is no memory. Engine's thread only. */
+ * the box before it expires timers: `budget` messages at most in each of its
+ * polls. A sleeping engine wakes for a retired timer, and for a deadline before
+ * the time until which it sleeps. That costs the other thread two system calls.
+ * The first call makes the box and allocates. The engine owns the box and
+ * destroys it. Returns NULL if there is no memory. Engine's thread only. */
 LAWN_API lawn_box_t *lawn_engine_box(lawn_engine_t *engine);
 
 /* Starts a timer as lawn_timer_start() does, and reads the clock for that, so
@@ -200,7 +204,8 @@ LAWN_API lawn_box_t *lawn_engine_box(lawn_engine_t *engine);
 LAWN_API void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
                                 lawn_time_t ttl);
 
-/* Calls lawn_timer_stop() on the engine's lawn. */
+/* Calls lawn_timer_stop() on the engine's lawn. Returns true if the timer was
+ * running. */
 LAWN_API bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer);
 
 /* Returns the time by which the next pass must run: lawn_next() of the engine's

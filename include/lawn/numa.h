@@ -29,11 +29,12 @@ LAWN_API int lawn_numa_node(void);
 
 /* Returns whole, zero-filled pages of at least `size` bytes, on `node` if it
  * has room. If `node` is -1 or does not exist, each page is on the node where
- * it is first touched. Returns NULL if there is no memory or if `size` is 0. */
+ * it is first touched. Returns NULL if there is no memory, or if `size` is 0 or
+ * too large to round up to pages. */
 LAWN_API void *lawn_numa_alloc(size_t size, int node);
 
-/* Frees memory from lawn_numa_alloc(). `size` is the size that was asked for.
- * NULL is ignored. */
+/* Frees memory from lawn_numa_alloc(), and no other. `size` is the size that
+ * was asked for. NULL is ignored. */
 LAWN_API void lawn_numa_free(void *memory, size_t size);
 
 /* Moves the pages that lie wholly within `memory` to `node`. A page that was

@@ -1,7 +1,8 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * lawn/observer.h - is told of everything that is done to a lawn.
+ * lawn/observer.h - a function that is told of everything that is done to a
+ * lawn.
  *
  *     static void on_event(lawn_observer_t *observer, lawn_event_t event,
  *                          const lawn_timer_t *timer, lawn_time_t now,

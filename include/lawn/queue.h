@@ -65,7 +65,7 @@ LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
 LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
 
 /* Returns the number of running timers in the queue. Paused timers do not
- * count. Walks the queue. */
+ * count. O(timers): it walks the queue. */
 LAWN_API size_t lawn_queue_count(const lawn_queue_t *queue);
 
 /* Not for programs: the part that is not inline. */

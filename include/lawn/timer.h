@@ -17,11 +17,11 @@
  * Timers of one TTL, in the order of their starts, are sorted by deadline. So
  * if the first is not due, none is (A. Lev-Libfeld, "Lawn: an Unbound Low
  * Latency Timer Data Structure for Large Scale, High Throughput Systems",
- * 2019). This lawn has 21 classes for all 64-bit TTLs. A class is for TTLs
- * within a factor of 8 and has 64 slots. A slot is for an interval of
- * deadlines, an eighth of the shortest TTL of the class. For example, TTLs of
- * 512 to 4095 ticks have slots of 64 ticks. A word of 64 bits per class shows
- * which slots have timers.
+ * 2019, arXiv:1906.10860). This lawn has 21 classes for all 64-bit TTLs. A
+ * class is for TTLs within a factor of 8 and has 64 slots. A slot is for an
+ * interval of deadlines, an eighth of the shortest TTL of the class. For
+ * example, TTLs of 512 to 4095 ticks have slots of 64 ticks. A word of 64 bits
+ * per class shows which slots have timers.
  *
  * An advance looks at a timer when the timer's slot begins, which is never
  * after the deadline:
@@ -162,8 +162,8 @@ LAWN_INLINE bool lawn_timer_is_active(const lawn_timer_t *timer);
 /* Returns the deadline of the latest start. Within the callback,
  * `now - deadline` is how late the timer is. Returns LAWN_TIME_INFINITY for a
  * timer that never fires or was never started, or that was stopped or paused
- * since its start. A timer that fired at deadline 0 gives LAWN_TIME_INFINITY
- * too. */
+ * since its start. A timer that was drained still has its deadline. A timer
+ * that fired at deadline 0 gives LAWN_TIME_INFINITY too. */
 LAWN_INLINE lawn_time_t lawn_timer_deadline(const lawn_timer_t *timer);
 
 /* Fires the timers whose deadline is <= now, and returns how many it fired. It
@@ -226,11 +226,13 @@ LAWN_API void lawn_for_each(const lawn_t *lawn,
  *
  * Timers that `each` starts stay in the lawn. A drain from inside `each` takes
  * all timers that are left, and those that `each` has started. The timers of
- * lawn/keyed.h are drained too: see lawn_keyed_identify(). */
+ * lawn/keyed.h are drained too: see lawn_keyed_identify().
+ *
+ * O(count + paused). Does not allocate. */
 LAWN_API unsigned lawn_drain(lawn_t *lawn, lawn_expired_fn_t each);
 
-/* Checks every invariant of the whole structure, for tests. Returns
- * LAWN_ERR_CORRUPT if one is broken. O(count). */
+/* Checks every invariant of the whole structure, for tests. Returns OK, or
+ * CORRUPT if one is broken or `lawn` is NULL. O(count + paused). */
 LAWN_API lawn_status_t lawn_check(const lawn_t *lawn);
 
 /* Not for programs: the part that is not inline. Inline are stop, pause, the
@@ -242,8 +244,8 @@ LAWN_API bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer);
 LAWN_API bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer);
 LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
 
-/* Uses the carry of an addition. x86 adds the carry to a count in two
- * instructions, where a comparison takes four. */
+/* Not for programs. Uses the carry of an addition. x86 adds the carry to a
+ * count in two instructions, where a comparison takes four. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define LAWN_IS_INFINITY(time)                                                 \
     __builtin_add_overflow_p((time), (lawn_time_t)1, (lawn_time_t)0)
@@ -251,8 +253,8 @@ LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
 #define LAWN_IS_INFINITY(time) ((time) == LAWN_TIME_INFINITY)
 #endif
 
-/* Returns the later of the lawn's time and `now`, and keeps it as the lawn's
- * time. */
+/* Not for programs. Returns the later of the lawn's time and `now`, and keeps
+ * it as the lawn's time. */
 LAWN_INLINE lawn_time_t lawn_see(lawn_t *lawn, lawn_time_t now)
 {
     const lawn_time_t latest = now > lawn->now ? now : lawn->now;

@@ -186,6 +186,8 @@ lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
     configure(engine, &params);
     lawn_status_t status = lawn_create(&params.lawn, &engine->lawn);
     if (status == LAWN_OK) {
+        // Or a trace would begin when the counter was 0.
+        lawn_see(engine->lawn, engine->now);
         impl_of(engine->lawn)->late = &engine->late;
         status = open_trace(engine);
     }

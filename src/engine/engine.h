@@ -78,6 +78,7 @@ struct lawn_engine {
     bool has_rest;    // has_removed, or there are passengers
     bool times_sources;
     uint32_t sequence; // counter for `stats`; odd during a change
+    uint32_t resets;   // counter for `late`; odd during a reset
     lawn_engine_stats_t stats;
     lawn_histogram_t late;
 

@@ -83,7 +83,9 @@ void answer_trace(Page *page, uint32_t asked)
     memcpy(path, shared->trace_path, sizeof(path));
     path[sizeof(path) - 1] = '\0';
     const lawn_status_t status =
-        lawn_engine_trace(page->engine, *path != '\0' ? path : nullptr);
+        lawn_page_take_trace(shared, asked)
+            ? lawn_engine_trace(page->engine, *path != '\0' ? path : nullptr)
+            : LAWN_ERR_TIMED_OUT;
     shared->trace_errno = status == LAWN_ERR_IO ? errno : 0;
     shared->trace_status = status;
     __atomic_store_n(&shared->trace_answered, asked, __ATOMIC_RELEASE);

@@ -22,7 +22,7 @@
 #define LAWN_PAGE_DIRECTORY "/dev/shm"
 #define LAWN_PAGE_NAMESPACE "/proc/self/ns/pid"
 #define LAWN_PAGE_PREFIX "lawn-stats."
-#define LAWN_PAGE_MAGIC 0x32706f746e77616cU /* "lawntop2" */
+#define LAWN_PAGE_MAGIC 0x33706f746e77616cU /* "lawntop3" */
 /* The most timers that the engine looks at to count its backlog. */
 #define LAWN_PAGE_LOOKS 65536
 
@@ -53,14 +53,30 @@ typedef struct {
     uint32_t sequence;
     /* Readers add one to a number to have the backlog counted again, or to have
      * a trace begin (end, if `trace_path` is empty). The engine answers for a
-     * trace with the number that it has seen. */
+     * trace with the number that it has seen. Before, it takes that number, and
+     * does nothing if a reader that waits no longer has taken it. */
     uint32_t backlog_asked;
     uint32_t trace_asked;
+    uint32_t trace_taken;
     uint32_t trace_answered;
     int32_t trace_status; /* a lawn_status_t */
     int32_t trace_errno;
     char trace_path[1024];
     lawn_page_state_t state;
 } lawn_page_t;
+
+/* Returns true if nobody has taken this number, nor a later one. */
+static inline bool lawn_page_take_trace(lawn_page_t *page, uint32_t asked)
+{
+    uint32_t taken = __atomic_load_n(&page->trace_taken, __ATOMIC_RELAXED);
+    while ((int32_t)(asked - taken) > 0) {
+        if (__atomic_compare_exchange_n(&page->trace_taken, &taken, asked,
+                                        false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            return true;
+        }
+    }
+    return false;
+}
 
 #endif

@@ -378,7 +378,11 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    const lawn_time_t limit = add_saturating(read_clock(engine), max_wait);
+    // A wait that ends is not one for ever, even at the end of time.
+    const lawn_time_t limit =
+        max_wait == LAWN_TIME_INFINITY
+            ? max_wait
+            : earlier_of(add_saturating(read_clock(engine), max_wait), never);
     for (;;) {
         Evening evening = {};
         lawn_status_t status = prepare(engine, &evening);

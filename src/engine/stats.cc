@@ -4,6 +4,11 @@
 // change. An idle pass changes only `passes`. All other fields of `stats`
 // change between two increments of `sequence` (base/sequence.h).
 //
+// The histogram of the lateness changes outside of them, at each timer. A copy
+// of it may lack what was counted meanwhile, but it takes the buckets before
+// the maximum, which was stored before the bucket was. Only a reset makes both
+// less: `resets` is the sequence counter for that.
+//
 // A gap between two passes is notable if it is a stall or the longest so far.
 // One comparison, with the smaller of the two limits, finds both.
 
@@ -44,9 +49,10 @@ void copy_stats(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
     do {
         before = __atomic_load_n(&engine->sequence, __ATOMIC_ACQUIRE);
         copy_words(words_of(stats), words_of(&engine->stats), word_count);
+        stats->worst_late =
+            __atomic_load_n(&engine->late.max, __ATOMIC_ACQUIRE);
         after = __atomic_load_n(&engine->sequence, __ATOMIC_RELAXED);
-    } while (before != after || before % 2 != 0);
-    stats->worst_late = __atomic_load_n(&engine->late.max, __ATOMIC_RELAXED);
+    } while (is_torn(before, after));
 }
 
 } // namespace
@@ -123,13 +129,20 @@ void lawn_engine_query_sized(const lawn_engine_t *engine,
 void lawn_engine_query_lateness(const lawn_engine_t *engine,
                                 lawn_histogram_t *late)
 {
-    late->max = __atomic_load_n(&engine->late.max, __ATOMIC_RELAXED);
-    copy_words(late->buckets, engine->late.buckets, LAWN_HISTOGRAM_BUCKETS);
+    uint32_t before;
+    uint32_t after;
+    do {
+        before = __atomic_load_n(&engine->resets, __ATOMIC_ACQUIRE);
+        copy_words(late->buckets, engine->late.buckets, LAWN_HISTOGRAM_BUCKETS);
+        late->max = __atomic_load_n(&engine->late.max, __ATOMIC_ACQUIRE);
+        after = __atomic_load_n(&engine->resets, __ATOMIC_RELAXED);
+    } while (is_torn(before, after));
 }
 
 void lawn_engine_reset_stats(lawn_engine_t *engine)
 {
     const Change change(&engine->sequence);
+    const Change reset(&engine->resets);
     for (size_t i = 0; i < word_count; ++i) {
         set_word(&words_of(&engine->stats)[i], 0);
     }

@@ -14,7 +14,16 @@ using namespace lawn;
 namespace
 {
 
+// When the timer is due for the program. An inner one may have been stopped or
+// started for later since it was filed: its deadline is INFINITY or later.
+lawn_time_t deadline_of(const Lawn *lawn, const lawn_timer_t *timer)
+{
+    const Inner *const inner = inner_of(lawn, timer);
+    return inner ? inner->deadline(timer) : timer->deadline;
+}
+
 struct Count {
+    const Lawn *lawn;
     lawn_time_t now;
     size_t left; // timers that may still be looked at
     size_t due;
@@ -43,12 +52,14 @@ void look(const lawn_link_t *list, Order order, Count *count)
         if (is_alarm(timer)) {
             look(&queue_of(timer)->timers, Order::by_deadline, count);
         } else {
-            count->due += timer->deadline <= count->now;
+            count->due += timer->deadline <= count->now &&
+                          deadline_of(count->lawn, timer) <= count->now;
         }
     }
 }
 
 struct Dump {
+    const Lawn *lawn;
     lawn_time_t now;
     FILE *stream;
 };
@@ -56,11 +67,14 @@ struct Dump {
 void print(const lawn_timer_t *timer, void *arg)
 {
     const Dump *const dump = static_cast<const Dump *>(arg);
-    const lawn_time_t deadline = lawn_timer_deadline(timer);
+    const lawn_time_t deadline = deadline_of(dump->lawn, timer);
+    if (deadline == LAWN_TIME_INFINITY) {
+        return; // an inner one that was stopped
+    }
     fprintf(dump->stream, "timer 0x%" PRIxPTR " callback 0x%" PRIxPTR " ",
             reinterpret_cast<uintptr_t>(timer),
             reinterpret_cast<uintptr_t>(timer->expired));
-    if (deadline == LAWN_TIME_INFINITY) {
+    if (deadline == never) {
         fputs("never\n", dump->stream);
     } else {
         const bool is_late = deadline < dump->now;
@@ -76,7 +90,7 @@ void print(const lawn_timer_t *timer, void *arg)
 size_t lawn_backlog(const lawn_t *handle, lawn_time_t now, size_t max_looks)
 {
     const Lawn *const lawn = impl_of(handle);
-    Count count = {earlier_of(now, never - 1),
+    Count count = {lawn, earlier_of(now, never - 1),
                    max_looks != 0 ? max_looks : SIZE_MAX, 0};
     look(&lawn->due, Order::none, &count);
     for (unsigned c = 0; c < class_count; ++c) {
@@ -90,7 +104,7 @@ size_t lawn_backlog(const lawn_t *handle, lawn_time_t now, size_t max_looks)
 
 lawn_status_t lawn_dump(const lawn_t *lawn, lawn_time_t now, FILE *stream)
 {
-    Dump dump = {now, stream};
+    Dump dump = {impl_of(lawn), now, stream};
     for_each_running(lawn, print, &dump);
     return ferror(stream) != 0 ? LAWN_ERR_IO : LAWN_OK;
 }

@@ -6,18 +6,19 @@
 // picture.
 //
 // The invariants, which lawn_check() verifies:
-//   - In a slot, check <= deadline, and checks do not decrease towards the
-//     tail. While timers of a begun slot are left over, the slot may also hold
-//     timers for 64 slots later, behind those left over.
-//   - A slot that holds a timer has its bit set. The bit of an empty slot may
-//     be set too, because a stop does not know the slot. A class has its bit
-//     set if and only if one of its slots has.
-//   - No slot holds a timer with a check at or before `seen`.
-//   - Outside of passes, `wake` <= every check in a slot, and <= every deadline
-//     in `due`. If the limit is closed, `wake` need only be <= every deadline:
-//     no inline re-arm can then set a deadline before `wake`.
-//   - If a queue holds a timer, its alarm is in the lawn, with a deadline no
-//     later than that of any of its timers.
+//   1. In a slot, check <= deadline, and checks do not decrease towards the
+//      tail. While timers of a begun slot are left over, the slot may also hold
+//      timers for 64 slots later, behind those left over.
+//   2. A slot that holds a timer has its bit set. The bit of an empty slot may
+//      be set too, because a stop does not know the slot. A class has its bit
+//      set if and only if one of its slots has.
+//   3. No slot holds a timer with a check at or before `seen`.
+//   4. Outside of passes, `wake` is at or before every check in a slot and
+//      every deadline in `due`. If the limit is closed, it need only be at or
+//      before every deadline: no inline re-arm can then set a deadline before
+//      `wake`.
+//   5. If a queue holds a timer, its alarm is in the lawn, with a deadline no
+//      later than that of any of its timers.
 
 #ifndef LAWN_SRC_TIMER_LAWN_IMPL_H
 #define LAWN_SRC_TIMER_LAWN_IMPL_H
@@ -65,6 +66,8 @@ struct Inner {
     lawn_expired_fn_t expired; // by which they are known; NULL: there are none
     // Called for each that a drain takes out.
     void (*on_drain)(lawn_timer_t *timer);
+    // When something of the program is due by it; INFINITY: never.
+    lawn_time_t (*deadline)(const lawn_timer_t *timer);
 };
 
 enum { inner_shared, inner_shm, inner_kinds };

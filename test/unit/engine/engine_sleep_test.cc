@@ -110,6 +110,28 @@ TEST_F(Engine, ArmIsBusyWhenADeadlineComesMeanwhile)
     kernel.on_epoll_wait = nullptr;
 }
 
+// The time that is left is less than the wait, and the clock stays at its end.
+TEST_F(Engine, AWaitEndsAtTheEndOfTime)
+{
+    now_ = LAWN_TIME_INFINITY - 50;
+    const int fd = event_fd(0);
+    add('a', fd);
+    unsigned calls = 0;
+    kernel.set_to = 0;
+    kernel.on_epoll_wait = [&] {
+        if (++calls != 2) {
+            return;
+        }
+        now_ = LAWN_TIME_INFINITY;
+        if (kernel.set_to == 0) { // rather than to wait for ever
+            EXPECT_EQ(eventfd_write(fd, 1), 0);
+        }
+    };
+    EXPECT_EQ(lawn_engine_wait(engine_, 100), LAWN_ERR_TIMED_OUT);
+    EXPECT_EQ(kernel.set_to, 50U); // rounded up, to the tick before the last
+    kernel.on_epoll_wait = nullptr;
+}
+
 // Timers of one deadline take one wake-up where there are few of them, else one
 // for each of the ten classes of a second's nanoseconds at most; and one that
 // is early finds more to do than was looked at when it was set.

@@ -2,12 +2,14 @@
 //
 // What an engine counts (lawn/engine.h), on virtual time, and who may read it.
 
+#include "../../stepping.h"
 #include "engine_fixture.h"
 
 #include <lawn/queue.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -341,6 +343,106 @@ TEST_F(EngineStats, OtherThreadsReadWhatOnePassHasCounted)
     }
     reader.join();
     EXPECT_EQ(stats().fired, stats().budget_ends);
+}
+
+// Another process copies the histogram, some instructions at a time.
+class EngineCopies : public EngineStats
+{
+protected:
+    EngineCopies()
+    {
+        params_.lawn.allocator = {allocate, release, nullptr};
+        create();
+        copy_ = static_cast<lawn_histogram_t *>(
+            allocate_shared(sizeof(lawn_histogram_t)));
+        pass();
+    }
+
+    ~EngineCopies() override
+    {
+        munmap(copy_, sizeof(*copy_));
+    }
+
+    pid_t begin_copy()
+    {
+        return begin_stepping(
+            [this] { lawn_engine_query_lateness(engine_, copy_); });
+    }
+
+    void fire(lawn_time_t late)
+    {
+        start_timer(0);
+        pass_at(now_ + late);
+    }
+
+    // The buckets above that of the maximum.
+    uint64_t count_above() const
+    {
+        uint64_t count = 0;
+        for (unsigned i = lawn_histogram_bucket(copy_->max) + 1;
+             i < LAWN_HISTOGRAM_BUCKETS; ++i) {
+            count += copy_->buckets[i];
+        }
+        return count;
+    }
+
+    lawn_histogram_t *copy_;
+
+private:
+    static constexpr size_t head = 64; // for the size
+
+    static void *allocate(void *, size_t size)
+    {
+        char *const memory = static_cast<char *>(allocate_shared(head + size));
+        memcpy(memory, &size, sizeof(size));
+        return memory + head;
+    }
+
+    static void release(void *, void *memory)
+    {
+        char *const begin = static_cast<char *>(memory) - head;
+        size_t size = 0;
+        memcpy(&size, begin, sizeof(size));
+        munmap(begin, head + size);
+    }
+};
+
+TEST_F(EngineCopies, HaveNoValueAboveTheirMaximum)
+{
+    if (!can_trace()) {
+        printf("no ptrace here: nobody copies meanwhile\n");
+        return;
+    }
+    const OnOneProcessor pinned;
+    const pid_t pid = begin_copy();
+    ASSERT_GT(pid, 0);
+    // So high that the copy has most of these buckets still before it.
+    for (unsigned bucket = 300; step(pid, 100);) {
+        if (bucket < 400) {
+            fire(lawn_histogram_bound(bucket++));
+        }
+    }
+    EXPECT_GT(lawn_histogram_count(copy_), 0U);
+    EXPECT_EQ(count_above(), 0U);
+}
+
+TEST_F(EngineCopies, AreOfOneSideOfAReset)
+{
+    if (!can_trace()) {
+        printf("no ptrace here: nobody copies meanwhile\n");
+        return;
+    }
+    const OnOneProcessor pinned;
+    for (const unsigned steps : {30, 100, 300, 1000}) {
+        fire(5);
+        const pid_t pid = begin_copy();
+        ASSERT_GT(pid, 0);
+        ASSERT_TRUE(step(pid, steps));
+        lawn_engine_reset_stats(engine_);
+        end_stepping(pid);
+        EXPECT_EQ(lawn_histogram_count(copy_), 0U);
+        EXPECT_EQ(count_above(), 0U);
+    }
 }
 
 } // namespace

@@ -2,7 +2,10 @@
 //
 // lawn/stats.h: histograms, and what is seen of a lawn from outside.
 
+#include "../../stepping.h"
+
 #include <lawn/queue.h>
+#include <lawn/shared.h>
 #include <lawn/stats.h>
 
 #include <gtest/gtest.h>
@@ -10,6 +13,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <random>
 #include <string>
@@ -67,6 +71,38 @@ TEST(Histogram, QuantilesAreNeverBelowTheTrueOnes)
     EXPECT_EQ(lawn_histogram_quantile(&histogram, 0),
               lawn_histogram_quantile(&histogram, -1));
     EXPECT_EQ(lawn_histogram_quantile(&histogram, 0), values.front());
+}
+
+// Whoever copies the buckets and then the maximum, at any time.
+TEST(Histogram, NoCountedValueIsAboveTheMaximum)
+{
+    if (!lawn_test::can_trace()) {
+        printf("no ptrace here: nobody looks in between\n");
+        return;
+    }
+    lawn_histogram_t *const histogram = static_cast<lawn_histogram_t *>(
+        lawn_test::allocate_shared(sizeof(lawn_histogram_t)));
+    ASSERT_NE(histogram, nullptr);
+    const std::vector<uint64_t> values = {3, 40, 500, 6000};
+    const pid_t pid = lawn_test::begin_stepping([&] {
+        for (const uint64_t value : values) {
+            lawn_histogram_add(histogram, value);
+        }
+    });
+    ASSERT_GT(pid, 0);
+    while (lawn_test::step(pid, 1)) {
+        for (const uint64_t value : values) {
+            const unsigned bucket = lawn_histogram_bucket(value);
+            if (__atomic_load_n(&histogram->buckets[bucket],
+                                __ATOMIC_RELAXED) != 0) {
+                EXPECT_GE(__atomic_load_n(&histogram->max, __ATOMIC_RELAXED),
+                          value);
+            }
+        }
+    }
+    EXPECT_EQ(lawn_histogram_count(histogram), values.size());
+    EXPECT_EQ(histogram->max, values.back());
+    munmap(histogram, sizeof(*histogram));
 }
 
 TEST(Histogram, AnEmptyOneIsAllZero)
@@ -205,6 +241,41 @@ TEST_F(Look, DumpHasALineForEachTimerThatRuns)
     snprintf(address, sizeof(address), "timer %p callback %p ",
              static_cast<void *>(&timers_[0]), reinterpret_cast<void *>(rang));
     EXPECT_NE(lines.find(address), std::string::npos);
+}
+
+// The plain timers of the second and the third are still where they were.
+TEST_F(Look, ASharedTimerIsSeenByItsOwnDeadline)
+{
+    lawn_box_t *box = nullptr;
+    ASSERT_EQ(lawn_box_create(lawn_, &box), LAWN_OK);
+    std::vector<lawn_shared_t> shared(4);
+    for (lawn_shared_t &timer : shared) {
+        lawn_shared_init(&timer, box, nullptr);
+        lawn_shared_start(&timer, now_ + 100);
+    }
+    lawn_shared_start(&shared[3], LAWN_TIME_INFINITY);
+    lawn_box_drain(box, now_, 0);
+    EXPECT_EQ(due_at(now_ + 99), 0U);
+    EXPECT_EQ(due_at(now_ + 100), 3U);
+    lawn_shared_stop(&shared[1]);
+    lawn_shared_start(&shared[2], now_ + 500);
+    EXPECT_EQ(due_at(now_ + 100), 1U);
+    EXPECT_EQ(due_at(now_ + 500), 2U);
+    const std::string lines = dump(now_);
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3);
+    EXPECT_NE(lines.find("deadline 1000100 left 100\n"), std::string::npos);
+    EXPECT_NE(lines.find("deadline 1000500 left 500\n"), std::string::npos);
+    EXPECT_NE(lines.find(" never\n"), std::string::npos);
+    // What the owner does not know of does not fire in an advance.
+    EXPECT_EQ(lawn_advance(lawn_, now_ + 100, 0), 1U);
+    lawn_shared_start(&shared[2], now_ + 499);
+    EXPECT_EQ(due_at(now_ + 499), 0U);
+    EXPECT_EQ(lawn_box_drain(box, now_ + 100, 0), 1U);
+    EXPECT_EQ(due_at(now_ + 499), 1U);
+    for (lawn_shared_t &timer : shared) {
+        lawn_shared_retire(&timer, nullptr);
+    }
+    lawn_box_destroy(box);
 }
 
 TEST_F(Look, DumpTellsOfAStreamThatFails)
