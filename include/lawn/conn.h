@@ -223,13 +223,15 @@ typedef struct {
                                 * acknowledged */
 } lawn_conn_stats_t;
 
-/* Copies the statistics of a connection. */
+/* Copies the statistics of a connection, open or closed. Of one that was zeroed
+ * and never opened, all are 0, and `unacked_since` is INFINITY. */
 static inline void lawn_conn_query(const lawn_conn_t *conn,
                                    lawn_conn_stats_t *stats);
 LAWN_API void lawn_conn_query_sized(const lawn_conn_t *conn,
                                     lawn_conn_stats_t *stats, size_t size);
 
-/* Returns the RTO of the next (re)transmission, in ticks. */
+/* Returns the RTO of the next (re)transmission, in ticks. A closed connection
+ * keeps its last one. */
 LAWN_API lawn_time_t lawn_conn_rto(const lawn_conn_t *conn);
 
 static inline void lawn_conn_params_init(lawn_conn_params_t *params)

@@ -98,7 +98,7 @@ void start_retransmit(lawn_conn_t *conn, lawn_time_t now)
 void received(lawn_conn_t *conn, lawn_time_t now)
 {
     conn->probe = 0;
-    conn->heard_at = now;
+    conn->heard_at = later_of(conn->heard_at, now);
     if (conn->idle != 0) {
         lawn_timer_start(conn->engine->lawn, &conn->keepalive, now, conn->idle);
     }
@@ -146,7 +146,7 @@ void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
     } else {
         // 5.3. The time of the oldest remaining send is not known here, but
         // the peer has just shown that it lives.
-        conn->unacked_since = now;
+        conn->unacked_since = conn->acked_at;
         start_retransmit(conn, now);
     }
 }

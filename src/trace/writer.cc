@@ -19,6 +19,8 @@
 #include "clock/convert.h"
 #include "timer/lawn_impl.h"
 
+#include <algorithm>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -269,6 +271,8 @@ Trace *make_trace(const lawn_allocator_t &allocator, double ticks_per_sec,
     trace->length = static_cast<size_t>(snprintf(
         trace->buffer, longest_event,
         "lawn-trace 1 ticks_per_sec %.17g budget %u\n", ticks_per_sec, budget));
+    // The program's locale may have a decimal comma.
+    std::replace(trace->buffer, trace->buffer + trace->length, ',', '.');
     return trace;
 }
 

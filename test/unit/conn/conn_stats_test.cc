@@ -162,6 +162,15 @@ TEST_F(ConnStats, AnAckCountsOnceAsSpurious)
     EXPECT_EQ(stats().spurious, 1U);
 }
 
+TEST_F(ConnStats, ThatWasNeverOpenedWaitsForNothing)
+{
+    const lawn_conn_t conn = {};
+    lawn_conn_stats_t stats = {};
+    lawn_conn_query(&conn, &stats);
+    EXPECT_EQ(stats.unacked_since, LAWN_TIME_INFINITY);
+    EXPECT_EQ(stats.heard_at, 0U);
+}
+
 TEST_F(ConnStats, BeginAnewWithTheConnection)
 {
     open();

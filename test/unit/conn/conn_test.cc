@@ -273,6 +273,20 @@ TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 80 * msec);
 }
 
+// One was read with the clock, and the next one has the time of the pass.
+TEST_F(Conn, AnAckWithAnEarlierTimeSetsNothingBack)
+{
+    lawn_engine_progress(engine_);
+    params_.peer_timeout = 30 * msec;
+    open();
+    lawn_conn_on_send(&conn_, start);
+    lawn_conn_on_ack(&conn_, start + 5 * msec, 0, false);
+    lawn_conn_on_ack(&conn_, start, 0, false);
+    EXPECT_EQ(conn_.heard_at, start + 5 * msec);
+    EXPECT_EQ(conn_.unacked_since, start + 5 * msec);
+    EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 35 * msec);
+}
+
 TEST_F(Conn, LongestTimesSaturate)
 {
     params_.rto_initial = params_.rto_max = LAWN_TIME_INFINITY;

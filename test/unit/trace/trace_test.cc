@@ -79,6 +79,18 @@ TEST_F(Trace, RecordsWhatIsDone)
                                         "0 stop A\n");
 }
 
+// And not when the counter was 0.
+TEST_F(Trace, BeginsWhenTheEngineDoes)
+{
+    set_trace(nullptr);
+    create();
+    EXPECT_EQ(lawn_engine_trace(engine_, path_of("trace").c_str()), LAWN_OK);
+    pass_at(start + 10);
+    start_timer(500);
+    EXPECT_EQ(named(finish()), header + "10 poll 1\n"
+                                        "0 start A 500\n");
+}
+
 // Calls that end in the header when nobody records.
 TEST_F(Trace, RecordsWhatIsInlineElsewhere)
 {
