@@ -129,6 +129,7 @@ bool decode_entry(const redisReply *reply, Entry *entry)
     Entry read_entry = *entry;
     if ((list.size() == 3 &&
          !read(list[1], &read_entry.deliveries, UINT32_MAX)) ||
+        read_entry.deliveries == 0 ||
         !read_fields(List(list[list.size() - 1]), &read_entry)) {
         return false;
     }
@@ -239,6 +240,19 @@ bool decode(const redisReply *reply, Fired *fired)
     return true;
 }
 
+bool decode(const redisReply *reply, Taken *taken)
+{
+    const List list(reply);
+    Taken t;
+    if (list.size() != 2 || !read(list[0], &t.more, 1) ||
+        !List(list[1]).is_list()) {
+        return false;
+    }
+    t.entries = list[1];
+    *taken = t;
+    return true;
+}
+
 bool decode(const redisReply *reply, Replayed *replayed)
 {
     const List list(reply);
@@ -311,10 +325,14 @@ bool decode(const redisReply *reply, std::vector<Answered> *answers)
     return list.is_list();
 }
 
-bool decode(const redisReply *reply, std::vector<CronTimer> *timers)
+bool decode(const redisReply *reply, CronTimers *timers)
 {
-    const List list(reply);
-    std::vector<CronTimer> all;
+    const List both(reply);
+    CronTimers all;
+    if (both.size() != 2 || !read(both[0], &all.removed, UINT32_MAX)) {
+        return false;
+    }
+    const List list(both[1]);
     for (size_t i = 0; i < list.size(); ++i) {
         const List timer(list[i]);
         CronTimer t;
@@ -324,7 +342,7 @@ bool decode(const redisReply *reply, std::vector<CronTimer> *timers)
             !read(timer[3], &t.expression) || !read(timer[4], &t.zone)) {
             return false;
         }
-        all.push_back(t);
+        all.timers.push_back(t);
     }
     *timers = std::move(all);
     return list.is_list();

@@ -126,10 +126,15 @@ TEST(DurableCodec, EntriesOfStreams)
     EXPECT_EQ(entry.fired_us, 6);
     EXPECT_EQ(entry.body.payload, "x");
     EXPECT_EQ(entry.deliveries, 1U);
+    const Reply fields = list({text("i"), text("id"), text("b"), text(body)});
+    const Tree taken(list({text("1-2"), number(7), fields}));
+    ASSERT_TRUE(decode_entry(taken.get(), &entry));
+    EXPECT_EQ(entry.deliveries, 7U);
     for (const Reply &reply :
          {Reply(), number(1), text("x"), list({}), list({text("1-2")}),
           list({number(1), list({})}), list({text("1-2"), text("x")}),
-          list({text("1-2"), number(-1), list({})}), entry_of({}),
+          list({text("1-2"), number(-1), fields}),
+          list({text("1-2"), number(0), fields}), entry_of({}),
           entry_of({text("i"), text("id")}),
           entry_of({text("i"), text("a b"), text("b"), text(body)}),
           entry_of({text("i"), number(1), text("b"), text(body)}),
@@ -206,6 +211,7 @@ TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
 {
     expect_strict<Opened>(
         list({number(8), number(0), number(0), number(1), number(1)}));
+    expect_strict<Taken>(list({number(1), list({number(2)})}));
     expect_strict<Stopped>(list({number(5), number(1)}));
     expect_strict<Updated>(list({number(0), number(2), number(1)}));
     expect_strict<Updated>(list({number(1), number(2), number(3), number(4)}));
