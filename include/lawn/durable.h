@@ -48,8 +48,10 @@
  *     the same id.
  * Requests about one timer that are under way together, with one durability,
  * are done in the order of the calls. If the store refuses one for a moment, as
- * in a failover, it is sent again before the later ones. If one of these was
- * done already, the earlier one ends with IO instead.
+ * in a failover, it is sent again before the later ones. If a later one was
+ * done already, the earlier one ends with IO. A get does not keep this order:
+ * while an earlier request waits to be sent again, a get may be answered first,
+ * and tells the state before that request.
  *
  * Threads: one thread at a time uses a lawn_durable_t and what belongs to it.
  * Different ones are independent. A function may be called from callbacks,
@@ -113,9 +115,9 @@ typedef struct {
     /* The first program that opens a namespace records the rest. Later ones
      * are given what is recorded, whatever they say here. The two bounds are
      * divided among the shards, each of which has the same share, rounded up.
-     * As the ids decide about the shards, one of them may be full, and its
-     * starts BUSY, a little before the namespace is; and the namespace never
-     * has more than the bound and shards - 1. */
+     * An id decides its shard. So one shard may be full, and answer BUSY, a
+     * little before the namespace is full. The namespace never holds more than
+     * the bound plus (shards - 1). */
     uint64_t max_pending;       /* timers; 0: no bound but memory */
     uint64_t max_payload_bytes; /* of all timers; 0: no bound but memory. Both
                                  * bound timers, and not what has fired: each
@@ -123,8 +125,9 @@ typedef struct {
                                  * stream until it is answered. */
     uint64_t keep_us;    /* how long the end of a timer is remembered, at least;
                           * 0: one hour */
-    uint64_t keep_count; /* with more ends than this, a shard drops the oldest;
-                          * it has twice as many at most; 0: 100,000 */
+    uint64_t keep_count; /* A shard that has more ends than this may drop the
+                          * oldest earlier. It never has more than twice as
+                          * many, and one batch of answers. 0: 100,000 */
 } lawn_durable_params_t;
 
 /* Makes a client. It checks the parameters and returns. Connecting goes on in
@@ -178,9 +181,9 @@ LAWN_API const char *lawn_durable_error(const lawn_durable_t *durable);
  * and checked for the first time. */
 LAWN_API unsigned lawn_durable_shards(const lawn_durable_t *durable);
 
-/* Returns an estimate of the store's clock; 0 before the first answer. It may
- * be behind by about the time a request takes. In a Cluster it is the clock of
- * the node that has the first shard. */
+/* Returns an estimate of the store's clock, in microseconds since 1970; 0
+ * before the first answer. It may be behind by about the time a request takes.
+ * In a Cluster it is the clock of the node that has the first shard. */
 LAWN_API int64_t lawn_durable_now(const lawn_durable_t *durable);
 
 /* The result of a request. It is valid during the call only. A later version
@@ -189,9 +192,10 @@ typedef struct {
     lawn_status_t status;
     const char *error; /* one line; NULL if the status is OK */
     lawn_durable_state_t state;
-    uint64_t generation; /* grows with each start of the shard. It repeats only
-                          * if a failover loses starts, and the clock of the new
-                          * server is behind by more time than it took. */
+    uint64_t generation; /* Grows with each start of the shard. It can repeat
+                          * only after a failover that lost starts, and only if
+                          * the new server's clock is further behind than the
+                          * failover took. */
     int64_t due_us;
     unsigned attempt; /* 1: the first */
     const void *payload;
@@ -293,8 +297,9 @@ LAWN_API lawn_status_t lawn_durable_update_sized(
 LAWN_API lawn_status_t lawn_durable_get(lawn_durable_t *durable, const char *id,
                                         lawn_durable_fn_t done, void *arg);
 
-/* Counts the pending timers of all shards: `done` gets `count`. Fails as a
- * start does. */
+/* Counts the pending timers: `done` gets `count`. Of cron timers whose next
+ * times are being sought, no more than 500 of a shard count. Asks each shard
+ * with a call of its own. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_count(lawn_durable_t *durable,
                                           lawn_durable_fn_t done, void *arg);
 

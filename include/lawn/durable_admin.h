@@ -47,11 +47,14 @@ LAWN_API lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable,
                                               lawn_durable_fn_t done,
                                               void *arg);
 
-/* Starts a dead timer anew, due now, with its payload and all attempts; once,
- * also if it was periodic. It takes the latest letter of the id. `done` gets
- * the new generation, or NO_ELEM if there is no such dead letter or there is a
- * timer of this id, as there is of a periodic one until it is stopped. A repeat
- * is answered like the first, until the timer ends. Fails as a start does. */
+/* Starts a dead timer anew. It is due now, and has its payload and all its
+ * attempts again. A periodic timer fires only once. The latest dead letter of
+ * the id is taken. `done` gets the new generation, or NO_ELEM if there is no
+ * such dead letter or there is a timer of this id, as there is of a periodic
+ * one until it is stopped. A repeat is answered like the first, until the timer
+ * ends. Fails as a start does. It takes several calls of the store, so it keeps
+ * no order with requests about the timer that are under way: wait for their
+ * answers first, and for its own before the next. */
 LAWN_API lawn_status_t lawn_durable_replay(lawn_durable_t *durable,
                                            const char *id,
                                            lawn_durable_fn_t done, void *arg);
@@ -87,7 +90,8 @@ typedef struct {
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
                                         const lawn_durable_stats_t *stats);
 
-/* Fails as a start does. */
+/* Reads the statistics of the namespace, the sum over all shards. Asks each
+ * shard with a call of its own. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                           lawn_durable_stats_fn_t done,
                                           void *arg);

@@ -42,8 +42,12 @@ typedef struct {
     size_t payload_size;
 } lawn_durable_delivery_t;
 
-/* Is given a delivery. It must be answered, now or later. If that does not
- * happen within the lease, the delivery goes to another consumer, too. */
+/* Is given a delivery. It must be answered, now or later. When it has been
+ * unanswered for the lease of another consumer of the group, that consumer
+ * takes it over, and is given it, too. If there is no other one, this consumer
+ * takes it over itself. It is not given again then, but this counts as an
+ * attempt, as each other time. So for work that takes longer than the lease,
+ * call lawn_durable_extend(). */
 typedef void (*lawn_durable_deliver_fn_t)(
     void *arg, const lawn_durable_delivery_t *delivery);
 
@@ -57,7 +61,11 @@ typedef struct {
                         * their lease is over, to it or to another, and each
                         * time counts against max_attempts. */
     unsigned max_in_flight; /* 0: 256 are unanswered at most */
-    uint64_t lease_us;      /* 0: 30 s; from 10 ms to 11 days */
+    /* 0: 30 s; from 10 ms to 11 days. How long a delivery must have been
+     * unanswered before this consumer takes it over. The lease that counts is
+     * that of the consumer that takes a delivery over. Give all consumers of a
+     * group the same one. */
+    uint64_t lease_us;
     uint64_t limit; /* not 0: stops after so many deliveries. What it has read
                      * beyond them, it gives back. */
 } lawn_durable_consume_t;
@@ -95,8 +103,9 @@ typedef enum {
  * RETRY and DEFER only. `error` (NULL: none) goes to the dead letter if there
  * is one; at most 1,024 bytes of it are kept. `done` may be NULL; it gets the
  * state of the timer. NO_ELEM: the lease was over and another consumer has
- * answered, or the timer was started anew. Returns INVALID_PARAM if the
- * delivery is not one that waits for an answer, or NO_MEMORY. */
+ * answered, or no attempt was left, or the timer was started anew. Returns
+ * INVALID_PARAM if the delivery is not one that waits for an answer, or
+ * NO_MEMORY. */
 LAWN_API lawn_status_t lawn_durable_answer(
     lawn_durable_consumer_t *consumer, const lawn_durable_delivery_t *delivery,
     lawn_durable_answer_t answer, uint64_t delay_us, const char *error,

@@ -50,7 +50,7 @@ LAWN_API lawn_status_t lawn_durable_pump_start_sized(
     lawn_durable_t *durable, const lawn_durable_pump_params_t *params,
     size_t size, lawn_durable_pump_t **pump_p);
 
-/* Reads what a pump has counted. */
+/* Copies what a pump has counted, some eight kilobytes. */
 static inline void lawn_durable_pump_query(const lawn_durable_pump_t *pump,
                                            lawn_durable_pump_stats_t *stats);
 LAWN_API void lawn_durable_pump_query_sized(const lawn_durable_pump_t *pump,

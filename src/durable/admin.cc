@@ -54,7 +54,8 @@ private:
     {
         Call call;
         call.function = "lawn_list";
-        call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
+        call.keys = {Key::due,    Key::body,   Key::meta,
+                     Key::ended0, Key::ended1, Key::cron};
         call.args = {std::to_string(state_), cursor_, std::to_string(page)};
         call.shard = shard_;
         call.reads_only = true;

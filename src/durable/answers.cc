@@ -46,9 +46,10 @@ Answers::Shard *Answers::at(unsigned shard)
         shards_.resize(shard + 1);
     }
     if (!shards_[shard]) {
-        shards_[shard] = std::make_unique<Shard>();
-        shards_[shard]->pause = std::make_unique<Timer>(
-            link_.loop(), [this, shard] { send(shard); });
+        auto made = std::make_unique<Shard>();
+        made->pause = std::make_unique<Timer>(link_.loop(),
+                                              [this, shard] { send(shard); });
+        shards_[shard] = std::move(made);
     }
     return shards_[shard].get();
 }

@@ -25,6 +25,16 @@ bool parse_port(std::string_view text, unsigned *port_p)
            *port_p <= max_port;
 }
 
+// A node that does not know its own address says none: it is where it was
+// asked. On a unix socket, that is this machine.
+std::string host_of(std::string_view host, const Endpoint &from)
+{
+    if (!host.empty()) {
+        return std::string(host);
+    }
+    return from.port == 0 ? "127.0.0.1" : from.host;
+}
+
 bool read_slot(const redisReply *reply, unsigned *slot_p)
 {
     int64_t slot = 0;
@@ -51,8 +61,7 @@ bool read_range(const redisReply &reply, const Endpoint &from,
         return false;
     }
     const std::string_view host = text_of(master.element[0]);
-    range_p->master = {host.empty() ? from.host : std::string(host),
-                       static_cast<unsigned>(port)};
+    range_p->master = {host_of(host, from), static_cast<unsigned>(port)};
     return true;
 }
 
@@ -103,7 +112,7 @@ bool read_redirection(std::string_view error, const Endpoint &from,
     const std::string_view host = error.substr(second + 1, colon - second - 1);
     const auto [last, failure] =
         std::from_chars(error.data(), error.data() + second, *slot_p);
-    endpoint_p->host = host.empty() ? from.host : std::string(host);
+    endpoint_p->host = host_of(host, from);
     return failure == std::errc() && last == error.data() + second &&
            *slot_p < cluster_slots &&
            parse_port(error.substr(colon + 1), &endpoint_p->port);

@@ -29,7 +29,8 @@ struct SlotRange {
     Endpoint master;
 };
 
-// Reads the reply to CLUSTER SLOTS. A host that is empty is that of `from`.
+// Reads the reply to CLUSTER SLOTS. A host that is empty is that of `from`, or
+// 127.0.0.1 if that is a unix socket.
 // False: it is not such a reply.
 bool read_slots(const redisReply *reply, const Endpoint &from,
                 std::vector<SlotRange> *ranges_p);

@@ -88,6 +88,12 @@ struct Entry {
 // number if it has one: answer it with unreadable_identity().
 bool decode_entry(const redisReply *reply, Entry *entry);
 
+struct Taken { // lawn_take
+    bool more = false;
+    const redisReply *entries = nullptr; // a list; of `reply`
+};
+bool decode(const redisReply *reply, Taken *taken);
+
 // The four arguments of lawn_answer for one delivery are its entry, its id, its
 // identity and one of these.
 std::string done_verdict();
@@ -164,12 +170,17 @@ struct Replayed { // lawn_replay
     int64_t due_us = 0;
 };
 
-struct CronTimer { // lawn_cron
+struct CronTimer {
     std::string_view id;
     uint64_t generation = 0;
     int64_t after_us = 0;
     std::string_view expression;
     std::string_view zone;
+};
+
+struct CronTimers {       // lawn_cron
+    unsigned removed = 0; // that were looked at, and need no time
+    std::vector<CronTimer> timers;
 };
 
 struct Listed { // lawn_list
@@ -198,7 +209,7 @@ bool decode(const redisReply *reply, Replayed *replayed);
 bool decode(const redisReply *reply, Listed *listed);
 bool decode(const redisReply *reply, Stats *stats);
 bool decode(const redisReply *reply, std::vector<Answered> *answers);
-bool decode(const redisReply *reply, std::vector<CronTimer> *timers);
+bool decode(const redisReply *reply, CronTimers *timers);
 bool decode(const redisReply *reply, std::vector<std::string_view> *texts);
 
 } // namespace lawn::durable

@@ -8,7 +8,6 @@
 #include "durable/guard.h"
 
 #include <algorithm>
-#include <map>
 #include <new>
 #include <string.h>
 
@@ -98,6 +97,7 @@ ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
       join_pause_(durable->loop, [this] { join_all(); }),
       take_timer_(durable->loop, [this] { take(); }),
       give_timer_(durable->loop, [this] { give(); }),
+      backlog_timer_(durable->loop, [this] { release_backlog(); }),
       random_(std::random_device()())
 {
 }
@@ -109,8 +109,8 @@ void ConsumerCore::open()
         [weak = weak_from_this()](unsigned shard, const std::string &entry) {
             if (const auto self = weak.lock()) {
                 self->held_.erase({shard, entry});
-                self->give();
                 self->take_more();
+                self->give();
             }
         });
     link_.when_open(this, [this] { start(); });
@@ -135,18 +135,27 @@ void ConsumerCore::take()
     if (is_stopped_) {
         return;
     }
-    take_timer_.start_after(config_.lease_us / 2);
     to_take_ = shards_.size();
     take_more();
 }
 
-// No more than can be given, for to be taken over counts as a delivery.
+// Takes over no more than can be given, for that counts as a delivery. It comes
+// before give(), which reads: where a stream always has new entries, reading
+// would never leave room. Then half a lease is for reading alone.
 void ConsumerCore::take_more()
 {
-    while (to_take_ > 0 && room() > 0) {
-        --to_take_;
-        next_take_ = (next_take_ + 1) % shards_.size();
-        take_from(static_cast<unsigned>(next_take_));
+    if (is_stopped_) {
+        return;
+    }
+    const bool has_memory = attempt([this] {
+        while (to_take_ > 0 && room() > 0) {
+            --to_take_;
+            next_take_ = (next_take_ + 1) % shards_.size();
+            take_from(static_cast<unsigned>(next_take_));
+        }
+    });
+    if (!has_memory || (to_take_ == 0 && !take_timer_.is_active())) {
+        take_timer_.start_after(has_memory ? config_.lease_us / 2 : retry_us);
     }
 }
 
@@ -154,7 +163,7 @@ void ConsumerCore::take_from(unsigned shard)
 {
     const size_t count = std::min(room(), most_taken);
     if (count == 0 || shards_[shard].is_taking || !shards_[shard].is_joined ||
-        reader_of(shard).is_recovering()) {
+        reader_of(shard).wants_nothing_taken()) {
         return;
     }
     link_.call(take_call(shard, count),
@@ -186,19 +195,28 @@ void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
     if (is_stopped_) {
         return;
     }
-    const redisReply *const reply = answer.reply;
-    const bool is_list =
-        answer.status == LAWN_OK && reply && reply->type == REDIS_REPLY_ARRAY;
-    const size_t before = backlog_.size();
-    for (size_t i = 0; is_list && i < reply->elements; ++i) {
-        add(shard, reply->element[i], 0);
-    }
-    const bool may_be_more = backlog_.size() > before;
-    give(); // has a reader go on that has waited for this
-    if (may_be_more && !is_stopped_) {
-        take_from(shard);
+    bool is_more = false;
+    attempt([&] {
+        set_take_trouble(shard, answer);
+        is_more = add_taken(shard, answer);
+    });
+    if (is_more) {
+        to_take_ = shards_.size();
     }
     take_more();
+    give(); // has a reader go on that has waited for this
+}
+
+bool ConsumerCore::add_taken(unsigned shard, const Answer &answer)
+{
+    Taken taken;
+    if (answer.status != LAWN_OK || !decode(answer.reply, &taken)) {
+        return false;
+    }
+    for (size_t i = 0; i < taken.entries->elements; ++i) {
+        add(shard, taken.entries->element[i], 0);
+    }
+    return taken.more;
 }
 
 void ConsumerCore::add(unsigned shard, const redisReply *reply,
@@ -222,6 +240,7 @@ void ConsumerCore::add(unsigned shard, const redisReply *reply,
     delivery->identity = body.identity;
     delivery->target = body.options.target;
     delivery->payload = body.payload;
+    delivery->come = link_.loop().now();
     const uint32_t least = body.options.backoff_min_ms;
     const uint32_t most = body.options.backoff_max_ms;
     delivery->backoff_min_us = least ? least * uint64_t{1000} : backoff_min_us;
@@ -272,12 +291,43 @@ void ConsumerCore::give()
     if (!has_memory) {
         give_timer_.start_after(retry_us);
     }
+    if (config_.no_answer) {
+        take_more(); // what was given takes no room
+    }
     if (!is_stopped_ && config_.limit > 0 && given_ == config_.limit) {
         stop();
+    }
+    if (!is_stopped_ && !backlog_.empty() && !backlog_timer_.is_active()) {
+        backlog_timer_.start_at(backlog_.front()->come + half_lease());
     }
     for (size_t i = 0; i < readers_.size() && !is_stopped_; ++i) {
         readers_[i]->read();
     }
+}
+
+// A read was under way when what was taken over filled the room, or several
+// shards had something at once. If the lease ended here, that would count as an
+// attempt of a program that has not seen the delivery.
+void ConsumerCore::release_backlog()
+{
+    for (const auto &[shard, names] : take_backlog(half_lease())) {
+        release(&link_, config_, shard, names);
+    }
+    give();
+}
+
+std::map<unsigned, std::vector<std::string>>
+ConsumerCore::take_backlog(lawn_time_t age)
+{
+    const lawn_time_t now = link_.loop().now();
+    std::map<unsigned, std::vector<std::string>> taken;
+    while (!backlog_.empty() && backlog_.front()->come + age <= now) {
+        const Delivery &first = *backlog_.front();
+        taken[first.shard].push_back(first.entry);
+        held_.erase({first.shard, first.entry});
+        backlog_.pop_front();
+    }
+    return taken;
 }
 
 void ConsumerCore::give_one()
@@ -373,6 +423,7 @@ void ConsumerCore::stop()
     join_pause_.stop();
     take_timer_.stop();
     give_timer_.stop();
+    backlog_timer_.stop();
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->close();
     }
@@ -385,12 +436,7 @@ void ConsumerCore::stop()
 // what was on its way when the connection was closed.
 void ConsumerCore::give_back()
 {
-    std::map<unsigned, std::vector<std::string>> known;
-    for (const std::unique_ptr<Delivery> &delivery : backlog_) {
-        known[delivery->shard].push_back(delivery->entry);
-        held_.erase({delivery->shard, delivery->entry});
-    }
-    backlog_.clear();
+    std::map<unsigned, std::vector<std::string>> known = take_backlog(0);
     // What it has given and cannot answer stays with it.
     if (config_.no_answer) {
         for (const auto &[shard, names] : known) {

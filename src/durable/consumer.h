@@ -15,6 +15,7 @@
 #include "durable/handle.h"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -45,6 +46,7 @@ struct Delivery {
     std::string identity;
     std::string target;
     std::string payload;
+    lawn_time_t come; // here
     uint64_t backoff_min_us;
     uint64_t backoff_max_us;
 };
@@ -57,8 +59,9 @@ struct ConsumedShard {
     // before it is read with others again.
     bool is_suspect = false;
     bool is_taking = false;
-    bool is_known = false; // `inherited_` has its entries
-    std::string trouble;   // why it cannot be read
+    bool is_known = false;    // `inherited_` has its entries
+    std::string trouble;      // why it cannot be read
+    std::string take_trouble; // why nothing can be taken over
 };
 
 class ConsumerCore;
@@ -75,10 +78,8 @@ public:
     // Reads, unless it does already or has no room. Without memory, a little
     // later.
     void read();
-    bool is_recovering() const
-    {
-        return !to_recover_.empty();
-    }
+    // It recovers, or waits for what is being taken over to begin with it.
+    bool wants_nothing_taken() const;
 
 private:
     void on_connected();
@@ -155,6 +156,7 @@ private:
     // All of them have been asked to be joined, and have answered.
     bool is_settled(const std::vector<unsigned> &shards) const;
     void set_trouble(unsigned shard, const Answer &answer);
+    void set_take_trouble(unsigned shard, const Answer &answer);
     void leave_out(unsigned shard, const Answer &answer);
 
     void take();
@@ -165,6 +167,9 @@ private:
     // added to its arguments.
     Call take_call(unsigned shard, size_t count) const;
     void on_taken(unsigned shard, size_t count, const Answer &answer);
+    // Puts into the backlog what lawn_take has answered. Returns whether it has
+    // more.
+    bool add_taken(unsigned shard, const Answer &answer);
     // The one that reads the stream of the shard.
     Reader &reader_of(unsigned shard) const
     {
@@ -180,6 +185,16 @@ private:
     void give();
     void give_one();
     void give_back();
+    // Takes out of the backlog what has been there for so long: the entries of
+    // each shard.
+    std::map<unsigned, std::vector<std::string>> take_backlog(lawn_time_t age);
+    // What has waited for room for half of its lease goes to others.
+    void release_backlog();
+    lawn_time_t half_lease() const
+    {
+        const double usec = static_cast<double>(config_.lease_us) / 2;
+        return lawn_time_from_usec(usec);
+    }
     // Asks which entries the store has given to this consumer.
     Args pending_command(unsigned shard) const;
     bool is_inherited(unsigned shard, const std::string &entry) const
@@ -210,7 +225,8 @@ private:
     std::vector<ConsumedShard> shards_;
     Timer join_pause_;
     Timer take_timer_;
-    Timer give_timer_; // for want of memory
+    Timer give_timer_;    // for want of memory
+    Timer backlog_timer_; // the first of the backlog has waited too long
     std::mt19937_64 random_;
     std::string first_; // the group whose answers count; "": not known
     uint64_t given_ = 0;

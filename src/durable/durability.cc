@@ -4,13 +4,15 @@
 //
 // WAIT counts the replicas that have the latest write of its own connection. A
 // request that is repeated after its connection was lost may write nothing, and
-// WAIT would then promise nothing. So each batch ends with a write of its own.
+// WAIT would then promise nothing. So each batch ends with a write of its own,
+// which a server at its maxmemory must not refuse: it has done the stops.
 //
 // A server with appendfsync `always` has written to its disk before it answers,
 // unless it has no-appendfsync-on-rewrite `yes` and rewrites its file. Whether
 // it still has these settings is asked behind each batch: an operator may
 // change them at any time, and the connection does not notice.
 
+#include "durable/guard.h"
 #include "durable/link_impl.h"
 #include "durable/node.h"
 
@@ -24,6 +26,11 @@ namespace
 
 constexpr uint64_t wait_slack_us = 1000000;
 constexpr double wait_share = 0.9; // of the time that is left
+
+// HSET itself is refused at maxmemory.
+constexpr const char *mark_script =
+    "#!lua flags=allow-oom\n"
+    "return redis.call('HSET', KEYS[1], 'synced', '1')";
 
 Words settings_question()
 {
@@ -148,11 +155,14 @@ void RequestSession::send_wait()
     const uint64_t msec =
         static_cast<uint64_t>(lawn_time_to_msec(end - now) * wait_share) + 1;
     const std::string msec_text = std::to_string(msec);
-    is_marked_ = false;
-    send(Words{"HSET", node_.link.key(last.back().shard, Key::meta), "synced",
-               "1"},
+    mark_error_ = no_memory; // if there is none for the reply's text
+    send(Words{"EVAL", mark_script, "1",
+               node_.link.key(last.back().shard, Key::meta)},
          setup_.request_timeout_us, [this](ReplyPtr reply, lawn_time_t) {
-             is_marked_ = reply && !is_error(reply.get());
+             if (reply) {
+                 mark_error_ =
+                     is_error(reply.get()) ? line_of(text_of(reply.get())) : "";
+             }
          });
     send(durability_ > 0 ? Words{"WAIT", std::to_string(durability_), msec_text}
                          : Words{"WAITAOF", "1", "0", msec_text},
@@ -184,11 +194,13 @@ void RequestSession::on_waited(const redisReply *reply)
         is_local && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0;
     int64_t count = 0;
     const bool is_good =
-        is_marked_ && !is_error(reply) &&
+        mark_error_.empty() && !is_error(reply) &&
         number_of(has_element ? reply->element[0] : reply, &count);
     const int64_t needed = is_local ? 1 : durability_;
     if (!is_good) {
-        end_unsynced(LAWN_ERR_IO, "unknown: " + line_of(text_of(reply)));
+        end_unsynced(LAWN_ERR_IO, "unknown: " + (mark_error_.empty()
+                                                     ? line_of(text_of(reply))
+                                                     : mark_error_));
     } else if (count >= needed) {
         end_unsynced(LAWN_OK, "");
     } else {

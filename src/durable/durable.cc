@@ -119,10 +119,9 @@ void lawn_durable_close(lawn_durable_t *durable)
     if (!durable) {
         return;
     }
-    const bool is_callback = durable->loop.is_polling() ||
-                             durable->is_closing || durable->is_closing_part;
-    LAWN_ASSERT(!is_callback);
-    if (is_callback) {
+    const bool may_be_callback = durable->may_be_callback();
+    LAWN_ASSERT(!may_be_callback);
+    if (may_be_callback) {
         return;
     }
     durable->is_closing = true;
@@ -146,15 +145,15 @@ unsigned lawn_durable_poll(void *durable)
 {
     lawn_durable_t *const self = static_cast<lawn_durable_t *>(durable);
     unsigned count = 1; // if it fails, the next poll goes on
-    attempt([&] { count = self->is_closing ? 0 : self->loop.poll(); });
+    attempt([&] { count = self->may_be_callback() ? 0 : self->loop.poll(); });
     return count;
 }
 
 lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 {
     return guarded([&] {
-        return durable->is_closing ? LAWN_ERR_INVALID_PARAM
-                                   : durable->loop.wait(max_wait_us);
+        return durable->may_be_callback() ? LAWN_ERR_INVALID_PARAM
+                                          : durable->loop.wait(max_wait_us);
     });
 }
 

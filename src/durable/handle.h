@@ -36,12 +36,20 @@ inline bool is_lasting(const Answer &answer)
            answer.status == LAWN_ERR_INVALID_PARAM ||
            answer.status == LAWN_ERR_UNSUPPORTED ||
            (answer.status != LAWN_OK && answer.error &&
-            strncmp(answer.error, "MISCONF", 7) == 0);
+            // The latter is waited for, and so within another line.
+            (strncmp(answer.error, "MISCONF", 7) == 0 ||
+             strstr(answer.error, "NOREPLICAS")));
 }
 
 } // namespace lawn::durable
 
 struct lawn_durable {
+    // A function of the program may be running that was called from here.
+    bool may_be_callback() const
+    {
+        return loop.is_polling() || is_closing || is_closing_part;
+    }
+
     lawn_durable_params_t params; // without pointers; defaults filled in
     std::string name_space;
     lawn::durable::Loop loop;

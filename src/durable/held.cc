@@ -4,6 +4,11 @@
 // sent again after a pause, and the others when it is answered. All requests of
 // the shard that come later wait behind them, so that a start that was refused
 // does not undo one that came after it.
+//
+// So while requests are held, no later one is in a session, and none is sent
+// before those that are under way are answered: they may come back, too. The
+// same holds when a shard has moved to another server than that of what is
+// under way.
 
 #include "durable/guard.h"
 #include "durable/link_impl.h"
@@ -21,11 +26,11 @@ constexpr uint64_t longest_pause_us = 200000;
 
 } // namespace
 
-// `why` is empty if the request was sent to the wrong server. It is then sent
-// at once to the right one.
+// `why` is empty if the request was sent to the wrong server, or waits for what
+// is under way at another one. It is then sent without a pause.
 void LinkImpl::hold_back(Request *request, std::string_view why)
 {
-    Held &held = *held_[request->shard];
+    Held &held = held_of(*request);
     if (!attempt([&] { request->trouble = line_of(why); })) {
         request->trouble = no_memory;
     }
@@ -33,57 +38,101 @@ void LinkImpl::hold_back(Request *request, std::string_view why)
         request->pause_us =
             std::clamp(2 * request->pause_us, first_pause_us, longest_pause_us);
     }
-    held.is_well = why.empty();
     if (held.first == request) {
         held.first = nullptr;
     }
-    if (!held.first && !held.again.is_active()) {
-        take_queued(request->shard, &held.requests);
-        held.again.start_after(request->pause_us);
+    const bool is_alone = !held.first && held.requests.empty();
+    held.is_well = why.empty() && (held.is_well || is_alone);
+    if (is_alone) {
+        take_queued(&held);
+    }
+    // If it is alone, the timer may run for requests that are held no longer.
+    if (is_alone || (!held.first && !held.again.is_active())) {
+        held.again.start_after(why.empty() ? 0 : request->pause_us);
     }
     insert_in_order(request, &held.requests);
 }
 
-void LinkImpl::take_queued(unsigned shard, Requests *to)
+Held &LinkImpl::held_of(const Request &request)
+{
+    HeldOfShard &shard = *held_[request.shard];
+    return request.call.durability == LAWN_DURABLE_ASYNC ? shard.plain
+                                                         : shard.waiting;
+}
+
+void LinkImpl::for_each_session(
+    const Held &held, const std::function<void(RequestSession &)> &each)
 {
     for (const std::unique_ptr<Node> &node : nodes_) {
-        node->for_each_session([shard, to](RequestSession &session) {
-            for (auto i = session.queued.begin(); i != session.queued.end();) {
-                Request &request = *i++;
-                if (request.shard == shard && !request.is_asking) {
-                    insert_in_order(&request, to);
-                }
+        node->for_each_session([&](RequestSession &session) {
+            if (session.waits() == held.waits) {
+                each(session);
             }
         });
     }
 }
 
-bool LinkImpl::is_in_flight(unsigned shard)
+void LinkImpl::take_queued(Held *held)
+{
+    for_each_session(*held, [held](RequestSession &session) {
+        for (auto i = session.queued.begin(); i != session.queued.end();) {
+            Request &request = *i++;
+            if (request.shard == held->shard && !request.is_asking) {
+                insert_in_order(&request, &held->requests);
+            }
+        }
+    });
+}
+
+// One that was redirected by ASK is under way as soon as it is queued, for its
+// server is not the one where later ones are queued.
+bool LinkImpl::is_under_way(const Held &held)
 {
     bool result = false;
-    for (const std::unique_ptr<Node> &node : nodes_) {
-        node->for_each_session([shard, &result](const RequestSession &session) {
-            result |= std::any_of(session.sent.begin(), session.sent.end(),
-                                  [shard](const Request &request) {
-                                      return request.shard == shard;
-                                  });
-        });
-    }
+    for_each_session(held, [&](const RequestSession &session) {
+        result |= std::any_of(
+            session.sent.begin(), session.sent.end(),
+            [&held](const Request &i) { return i.shard == held.shard; });
+        result |= std::any_of(session.queued.begin(), session.queued.end(),
+                              [&held](const Request &i) {
+                                  return i.shard == held.shard && i.is_asking;
+                              });
+    });
     return result;
 }
 
-void LinkImpl::release_held(unsigned shard)
+// Those that ASK has sent to a server that cannot be reached. The slot may stay
+// where it was, so they begin there again.
+void LinkImpl::ask_again(RequestSession *session, const Failure &failure)
 {
-    Held &held = *held_[shard];
+    Requests asking;
+    for (auto i = session->queued.begin(); i != session->queued.end();) {
+        Request &request = *i++;
+        if (request.is_asking) {
+            request.is_asking = false;
+            move_request(&request, &asking);
+        }
+    }
+    while (!asking.empty()) {
+        hold_back(&asking.front(), failure.why);
+    }
+}
+
+void LinkImpl::release_held(Held *held_p)
+{
+    Held &held = *held_p;
+    if (held.requests.empty()) {
+        return; // they have run out of time
+    }
     // Those that are under way may be refused, too, and come before others.
-    if (is_in_flight(shard)) {
+    if (is_under_way(held)) {
         held.again.start_after(first_pause_us);
         return;
     }
     Requests requests;
     if (held.is_well) {
         take_requests(&held.requests, &requests);
-    } else if (!held.requests.empty()) {
+    } else {
         held.first = &held.requests.front();
         move_request(held.first, &requests);
     }
@@ -92,11 +141,12 @@ void LinkImpl::release_held(unsigned shard)
     }
 }
 
-// The store has answered the first, or it has run out of time.
+// The store has done the first, or has refused it for good, or it has run out
+// of time.
 void LinkImpl::note_end(const Request &request)
 {
     Held *const held =
-        request.shard < held_.size() ? held_[request.shard].get() : nullptr;
+        request.shard < held_.size() ? &held_of(request) : nullptr;
     if (held && held->first == &request) {
         held->first = nullptr;
         held->is_well = true;
@@ -106,18 +156,22 @@ void LinkImpl::note_end(const Request &request)
 
 void LinkImpl::end_overtaken(const Request &done)
 {
-    Requests &held = held_[done.shard]->requests;
-    for (auto i = held.begin(); i != held.end() && i->number < done.number;) {
-        Request &request = *i++;
-        if (!done.call.reads_only && !request.call.reads_only &&
-            request.call.id == done.call.id && !done.call.id.empty()) {
-            std::string error;
-            attempt([&] {
-                error = "not done: a later request about the same timer was "
-                        "done, while the store refused this one";
-                error += request.trouble.empty() ? "" : ": " + request.trouble;
-            });
-            finish(&request, LAWN_ERR_IO, error.c_str(), nullptr);
+    HeldOfShard &shard = *held_[done.shard];
+    for (Requests *held : {&shard.plain.requests, &shard.waiting.requests}) {
+        for (auto i = held->begin();
+             i != held->end() && i->number < done.number;) {
+            Request &request = *i++;
+            if (!done.call.reads_only && !request.call.reads_only &&
+                request.call.id == done.call.id && !done.call.id.empty()) {
+                std::string error;
+                attempt([&] {
+                    error = "not done: a later request about the same timer "
+                            "was done, while the store refused this one";
+                    error += request.trouble.empty() ? "" : ": ";
+                    error += request.trouble;
+                });
+                finish(&request, LAWN_ERR_IO, error.c_str(), nullptr);
+            }
         }
     }
 }

@@ -149,6 +149,18 @@ void ConsumerCore::set_trouble(unsigned shard, const Answer &answer)
     }
 }
 
+// The shard is read all the same.
+void ConsumerCore::set_take_trouble(unsigned shard, const Answer &answer)
+{
+    std::string &trouble = shards_[shard].take_trouble;
+    if (answer.status == LAWN_OK) {
+        trouble.clear();
+    } else if (is_lasting(answer)) {
+        trouble = "cannot take over from " + link_.key(shard, config_.stream) +
+                  ": " + answer.error;
+    }
+}
+
 void ConsumerCore::leave_out(unsigned shard, const Answer &answer)
 {
     shards_[shard].is_joined = false;
@@ -159,8 +171,10 @@ void ConsumerCore::leave_out(unsigned shard, const Answer &answer)
 std::string ConsumerCore::trouble() const
 {
     for (const ConsumedShard &i : shards_) {
-        if (!i.trouble.empty() && !is_stopped_) {
-            return i.trouble;
+        const std::string &trouble =
+            i.trouble.empty() ? i.take_trouble : i.trouble;
+        if (!trouble.empty() && !is_stopped_) {
+            return trouble;
         }
     }
     return "";

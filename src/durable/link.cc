@@ -109,8 +109,9 @@ LinkImpl::~LinkImpl()
     }
     fail_all(&opening_, failure);
     fail_all(&failing_, failure);
-    for (const std::unique_ptr<Held> &held : held_) {
-        fail_all(&held->requests, failure);
+    for (const std::unique_ptr<HeldOfShard> &shard : held_) {
+        fail_all(&shard->plain.requests, failure);
+        fail_all(&shard->waiting.requests, failure);
     }
 }
 
@@ -221,13 +222,17 @@ void LinkImpl::build(Request *request) const
     if (request->words != 0) {
         return;
     }
+    // All of it, or nothing: without memory, it is done again.
+    Args prepared;
     if (call.prepare) {
-        request->call.prepare(request->shard, &request->call.args);
+        prepared = call.args;
+        call.prepare(request->shard, &prepared);
     }
+    const Args &args = call.prepare ? prepared : call.args;
     std::string wire;
-    append_words(&wire, call.args);
-    request->wire = std::move(wire); // all of it, or nothing
-    request->words = call.args.size();
+    append_words(&wire, args);
+    request->wire = std::move(wire);
+    request->words = args.size();
     request->call.args.clear();
 }
 
@@ -255,15 +260,22 @@ void LinkImpl::route(Request *request)
         return;
     }
     build(request);
-    Held &held = *held_[request->shard];
-    Node *const node = node_of(request->shard);
+    Held &held = held_of(*request);
     if (held.first ? held.first != request : !held.requests.empty()) {
         insert_in_order(request, &held.requests);
-    } else if (node) {
-        node->session(request->call.durability).add(request);
-    } else {
+        return;
+    }
+    Node *const node = request->is_asking ? node_at(request->asked_at)
+                                          : node_of(request->shard);
+    // What is under way at another server may come back, and comes first.
+    if (!node) {
         hold_back(request, "no server has the shard now");
         refresh_soon();
+    } else if (node != held.node && is_under_way(held)) {
+        hold_back(request, "");
+    } else {
+        held.node = node;
+        node->session(request->call.durability).add(request);
     }
 }
 
@@ -399,11 +411,14 @@ void LinkImpl::redirect(Request *request, std::string_view error,
         finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else if (begins_with(error, "ASK ")) {
         request->is_asking = true;
-        node_at(endpoint)->session(request->call.durability).add(request);
+        request->asked_at = std::move(endpoint);
+        hold_back(request, "");
     } else {
         // Those sent after it will come back, too, and then go in their order.
-        on_moved(error, from);
+        // It is held first, so that what is queued behind it does not go to the
+        // other server before it.
         hold_back(request, "");
+        on_moved(error, from);
     }
 }
 
@@ -419,6 +434,7 @@ void LinkImpl::on_session_failed(Node &node, RequestSession &session,
             fail_all(&opening_, failure);
         }
     }
+    ask_again(&session, failure);
     if (is_cluster_) {
         refresh_soon();
     }
@@ -440,6 +456,9 @@ LinkImpl::open_channel(unsigned shard, std::vector<std::string> subscribe,
 void LinkImpl::remove(ChannelSession *channel)
 {
     const auto found = channels_.find(channel);
+    if (found == channels_.end()) {
+        return; // there was no memory to open it
+    }
     channel->mute();
     removed_.insert(channels_.extract(found)); // allocates nothing
     sweep_timer_.start_after(0);

@@ -24,15 +24,37 @@ namespace lawn::durable
 // Requests of a shard that were refused, and those that came later, in their
 // order.
 struct Held {
-    Held(Loop &loop, std::function<void()> release)
-        : again(loop, std::move(release))
+    Held(Loop &loop, unsigned of_shard, bool is_waiting,
+         const std::function<void(Held *)> &release)
+        : shard(of_shard), waits(is_waiting),
+          again(loop, [this, release] { release(this); })
     {
     }
 
+    const unsigned shard;
+    const bool waits; // for replicas or the disk
     Requests requests;
     Request *first = nullptr; // is sent, and the others wait for its answer
     bool is_well = true;      // the store does not refuse requests
     Timer again;              // when the first, or all, are sent
+    // Where requests went last; what is under way is there. Not to be followed:
+    // a node with nothing under way may be gone.
+    const Node *node = nullptr;
+};
+
+// Requests of different durabilities have no order. Those that wait for more
+// than the server are apart: one that was refused may have to stay behind a
+// WAIT until that runs out of time, and must not keep the others waiting.
+struct HeldOfShard {
+    HeldOfShard(Loop &loop, unsigned shard,
+                const std::function<void(Held *)> &release)
+        : plain(loop, shard, false, release),
+          waiting(loop, shard, true, release)
+    {
+    }
+
+    Held plain;
+    Held waiting;
 };
 
 class LinkImpl final : public Link
@@ -75,6 +97,9 @@ public:
     // Answers the requests that are held back although a later one about the
     // same timer, `done`, was done: to do them now would undo that.
     void end_overtaken(const Request &done);
+    // Those that are held behind a request need wait no longer. Does nothing
+    // the second time.
+    void note_end(const Request &request);
     // What is sent before the arguments of a request.
     Args head_of(const Request &request) const;
     // Answers a request and ends it. One that the store still works on stays,
@@ -99,10 +124,13 @@ private:
     void try_to_route(Request *request);
     // In held.cc.
     void hold_back(Request *request, std::string_view why);
-    void release_held(unsigned shard);
-    void note_end(const Request &request);
-    void take_queued(unsigned shard, Requests *to);
-    bool is_in_flight(unsigned shard);
+    void release_held(Held *held);
+    Held &held_of(const Request &request);
+    void for_each_session(const Held &held,
+                          const std::function<void(RequestSession &)> &each);
+    void take_queued(Held *held);
+    bool is_under_way(const Held &held);
+    void ask_again(RequestSession *session, const Failure &failure);
     void refuse(Request *request, const RequestSession &session,
                 std::string_view error);
     void redirect(Request *request, std::string_view error,
@@ -143,8 +171,8 @@ private:
     mutable std::string error_;
     Requests opening_;
     Requests failing_; // to be answered with their failures
-    std::vector<std::unique_ptr<Held>> held_; // by the shard
-    uint64_t numbers_ = 0;                    // of requests
+    std::vector<std::unique_ptr<HeldOfShard>> held_; // by the shard
+    uint64_t numbers_ = 0;                           // of requests
     using WhenOpen = std::list<std::pair<const void *, std::function<void()>>>;
     WhenOpen when_open_;
     using Channels =

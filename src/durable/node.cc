@@ -262,6 +262,8 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
         return;
     }
     node_.link.end_overtaken(*request);
+    // It is done, and its replicas, or the disk, do not matter for the order.
+    node_.link.note_end(*request);
     if (waits() && request->done) {
         request->reply = std::move(reply);
         move_request(request, &unsynced);
@@ -312,19 +314,13 @@ RequestSession &Node::session(int durability)
     if (durability == LAWN_DURABLE_ASYNC) {
         return main_;
     }
-    std::unique_ptr<RequestSession> &session = others_[durability];
-    if (!session) {
-        session = std::make_unique<RequestSession>(*this, durability);
+    const auto found = others_.find(durability);
+    if (found != others_.end()) {
+        return *found->second;
     }
-    return *session;
-}
-
-void Node::for_each_session(const std::function<void(RequestSession &)> &each)
-{
-    each(main_);
-    for (const auto &i : others_) {
-        each(*i.second);
-    }
+    // Made first: without memory, there must be no entry without a session.
+    auto session = std::make_unique<RequestSession>(*this, durability);
+    return *others_.emplace(durability, std::move(session)).first->second;
 }
 
 bool Node::is_idle()

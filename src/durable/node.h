@@ -43,6 +43,7 @@ struct Request {
     bool has_shard = false;
     bool is_in_flight = false; // a session has it, and will get a reply
     bool is_asking = false;    // ASK: to a node that is about to get the slot
+    Endpoint asked_at;         // that node
     unsigned redirections = 0;
     ReplyPtr reply; // kept while the replicas, or the disk, are waited for
     Requests *list = nullptr;
@@ -78,6 +79,7 @@ public:
 
     // Sends it now, or as soon as it can.
     void add(Request *request);
+    bool waits() const; // for replicas or the disk, behind each batch
 
     Requests queued;
     Requests sent;
@@ -98,7 +100,6 @@ private:
     void on_answer(Request *request, ReplyPtr reply);
     void on_refused(Request *request, std::string_view error);
     bool is_supported() const;
-    bool waits() const; // for replicas or the disk, behind each batch
     void end_batch();
     void send_wait();
     // In durability.cc. `ends_batch`: the answer is for what is not answered.
@@ -117,7 +118,7 @@ private:
     bool has_append_file_ = false; // appendonly yes
     bool has_waitaof_ = false;
     bool is_waiting_ = false;    // it is sent and not answered
-    bool is_marked_ = false;     // the write before WAIT was done
+    std::string mark_error_;     // of the write before WAIT; "" if it was done
     unsigned joined_ = 0;        // calls that others join, not answered
     lawn_time_t not_before_ = 0; // the next of them
     Timer send_;                 // what is queued, at the end of this poll
@@ -135,7 +136,13 @@ public:
     {
         return main_;
     }
-    void for_each_session(const std::function<void(RequestSession &)> &each);
+    template <typename Each> void for_each_session(const Each &each)
+    {
+        each(main_);
+        for (const auto &i : others_) {
+            each(*i.second);
+        }
+    }
     bool is_idle(); // nothing is queued or sent
 
     LinkImpl &link;

@@ -330,9 +330,13 @@ void count_shards(Link *link, const std::shared_ptr<Count> &count)
 {
     count->missing = link->shards();
     for (unsigned i = 0; i < link->shards(); ++i) {
-        link->command(
-            i, {"ZCARD", link->key(i, Key::due)},
-            [count](const Answer &answer) { add(count.get(), answer); });
+        Call call;
+        call.function = "lawn_count";
+        call.keys = {Key::due, Key::body, Key::cron};
+        call.shard = i;
+        call.reads_only = true;
+        link->call(std::move(call),
+                   [count](const Answer &answer) { add(count.get(), answer); });
     }
 }
 

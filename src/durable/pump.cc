@@ -99,7 +99,7 @@ void PumpCore::open_channel(std::vector<unsigned> shards)
     };
     events.lost = [this](const char *) {
         touch();
-        sweep_timer_.start_after(sweep_often_us);
+        sweep_soon();
     };
     events.message = [this](std::string_view channel,
                             std::string_view message) {
@@ -289,6 +289,13 @@ void PumpCore::on_beat(const Answer &answer)
     }
 }
 
+// For what nothing else calls for: no message comes without the channel, and a
+// cron timer whose time is sought is not due.
+void PumpCore::sweep_soon()
+{
+    sweep_timer_.start_after(sweep_often_us);
+}
+
 // The store cannot reckon the times of cron expressions. A timer waits with its
 // next time at hand; when it has fired, the time after that is put there.
 void PumpCore::renew_crons(unsigned shard)
@@ -313,24 +320,22 @@ void PumpCore::renew_crons(unsigned shard)
 void PumpCore::on_crons(unsigned shard, const Answer &answer)
 {
     is_renewing_[shard] = false;
-    std::vector<CronTimer> timers;
+    CronTimers found;
     if (is_closed_) {
         return;
     }
     touch();
-    if (answer.status != LAWN_OK || !decode(answer.reply, &timers)) {
+    if (answer.status != LAWN_OK || !decode(answer.reply, &found)) {
         ++stats_.errors;
-        return; // the next call of lawn_fire tells that they wait
-    }
-    cron_troubles_[shard].clear();
-    if (timers.empty()) {
+        sweep_soon();
         return;
     }
+    cron_troubles_[shard].clear();
     Call call;
     call.function = "lawn_renew";
     call.keys = {Key::due, Key::body, Key::meta, Key::cron};
     call.shard = shard;
-    for (const CronTimer &timer : timers) {
+    for (const CronTimer &timer : found.timers) {
         int64_t next_us = 0;
         if (find_next(timer, &next_us)) {
             call.args.insert(call.args.end(), {std::string(timer.id),
@@ -341,23 +346,29 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
                 "cannot load the time zone " + std::string(timer.zone);
         }
     }
+    // Those that were removed may have hidden others.
     if (call.args.empty()) {
+        if (found.removed > 0) {
+            renew_crons(shard);
+        }
         return;
     }
-    const bool is_more = timers.size() == most_crons;
-    link_.call(std::move(call), [weak = weak_from_this(), shard,
-                                 is_more](const Answer &renewed) {
-        const auto self = weak.lock();
-        if (!self || self->is_closed_) {
-            return;
-        }
-        self->touch();
-        self->is_renewing_[shard] = false;
-        if (is_more && renewed.status == LAWN_OK &&
-            renewed.reply->integer > 0) {
-            self->renew_crons(shard);
-        }
-    });
+    const bool is_more = found.removed + found.timers.size() == most_crons;
+    link_.call(
+        std::move(call), [weak = weak_from_this(), shard, is_more,
+                          removed = found.removed](const Answer &renewed) {
+            const auto self = weak.lock();
+            if (!self || self->is_closed_) {
+                return;
+            }
+            self->touch();
+            self->is_renewing_[shard] = false;
+            if (renewed.status != LAWN_OK) {
+                self->sweep_soon();
+            } else if (is_more && (removed > 0 || renewed.reply->integer > 0)) {
+                self->renew_crons(shard);
+            }
+        });
     is_renewing_[shard] = true;
 }
 

@@ -55,6 +55,7 @@ private:
     void on_connected(const std::vector<unsigned> &shards);
     void on_message(std::string_view channel, std::string_view message);
     void sweep();
+    void sweep_soon();
 
     void fire(unsigned shard, uint64_t call) override;
     int64_t store_time(unsigned shard, lawn_time_t time) override;

@@ -107,6 +107,12 @@ void Reader::read()
     }
 }
 
+bool Reader::wants_nothing_taken() const
+{
+    return !to_recover_.empty() ||
+           (channel_ && channel_->is_connected() && must_recover());
+}
+
 // Also if a shard was joined late.
 bool Reader::must_recover() const
 {
@@ -247,7 +253,7 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
     }
     if (!to_recover_.empty()) {
         on_recovered();
-    } else if (!must_recover()) {
+    } else {
         is_busy_ = false;
         read();
     }
@@ -367,12 +373,7 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
     if (core_.is_stopped_) {
         return;
     }
-    const redisReply *const reply = answer.reply;
-    const bool is_added = attempt([&] {
-        for (size_t i = 0; is_array(reply) && i < reply->elements; ++i) {
-            core_.add(shard, reply->element[i], 0);
-        }
-    });
+    const bool is_added = attempt([&] { core_.add_taken(shard, answer); });
     if (to_recover_.empty()) {
         core_.give(); // the connection was lost: recover() waits for this
     } else if (is_lasting(answer)) {

@@ -168,8 +168,8 @@ void LinkImpl::on_opened(const redisReply *reply)
     limits_.push_back(std::to_string(opened.shards));
     for (unsigned i = static_cast<unsigned>(held_.size()); i < opened.shards;
          ++i) {
-        held_.push_back(
-            std::make_unique<Held>(loop(), [this, i] { release_held(i); }));
+        held_.push_back(std::make_unique<HeldOfShard>(
+            loop(), i, [this](Held *held) { release_held(held); }));
     }
     shards_ = opened.shards;
     shard_slots_.clear();

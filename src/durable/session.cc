@@ -172,7 +172,8 @@ void Session::ask_sentinel()
 {
     const std::vector<Endpoint> &sentinels = setup_.url.endpoints;
     phase_ = Phase::asking;
-    endpoint_ = sentinels[setup_.sentinel % sentinels.size()];
+    sentinel_ = setup_.sentinel;
+    endpoint_ = sentinels[sentinel_ % sentinels.size()];
     open_socket(setup_.connect_timeout_us / sentinels.size()); // as there
 }
 
@@ -487,6 +488,13 @@ void Session::pause(const Failure &failure)
     const bool was_stable =
         is_ready() &&
         lawn_time_to_usec(loop().now() - ready_since_) > stable_us;
+    if (!setup_.url.master.empty() &&
+        (phase_ == Phase::connecting || phase_ == Phase::greeting)) {
+        // It may name a dead master since it hears of nobody. Other sessions
+        // may have been told the same, so this one does not count from where
+        // they are.
+        setup_.sentinel = sentinel_ + 1;
+    }
     phase_ = Phase::pausing;
     socket_.close();
     pause_us_ = was_stable || pause_us_ == 0

@@ -141,6 +141,7 @@ private:
     Timer timer_; // of the phase: the limit, the end of a pause, the next beat
     std::deque<Expected> expected_;
     size_t questions_ = 0; // unanswered ones of the greeting
+    size_t sentinel_ = 0;  // the one that was asked last
     size_t sentinels_asked_ = 0;
     uint64_t pause_us_ = 0;
     uint64_t address_timeout_us_ = 0;

@@ -47,7 +47,7 @@ lawn_status_t wait_for(lawn_durable_t *durable, lawn_durable_result_t *result_p,
                        size_t result_size, const Begin &begin)
 {
     Waiter waiter = {durable, {}, false};
-    if (durable->loop.is_polling()) {
+    if (durable->may_be_callback()) {
         waiter.result.status = LAWN_ERR_INVALID_PARAM;
     } else {
         waiter.result.status = begin(&waiter);

@@ -3,6 +3,7 @@
 // What the acknowledgement of a request promises: async, fsync, replicated:n.
 
 #include "client_fixture.h"
+#include "hostile_server.h"
 #include "redis_server.h"
 #include "server.h"
 
@@ -13,13 +14,6 @@ namespace
 {
 
 using namespace lawn_test;
-
-lawn_durable_start_t with(int durability, const char *id)
-{
-    lawn_durable_start_t start = Client::in_an_hour(id);
-    start.durability = durability;
-    return start;
-}
 
 void connect_to(RedisServer *replica, int port)
 {
@@ -79,9 +73,13 @@ TEST(DurableDurability, FsyncIsNotAcknowledgedWhenTheServerStopsIt)
         const bool has_waitaof =
             server.command({"COMMAND", "INFO", "WAITAOF"})[0].type ==
             Reply::list;
-        Client client(server.url(), [](lawn_durable_params_t *params) {
-            params->request_timeout_us = 2000000;
-        });
+        // Where there is WAITAOF, what is not synced is waited for in vain.
+        Client client(server.url(),
+                      [has_waitaof](lawn_durable_params_t *params) {
+                          if (has_waitaof) {
+                              params->request_timeout_us = 2000000;
+                          }
+                      });
         client.run_until([&] {
             return client.start(with(LAWN_DURABLE_FSYNC, "a")).status ==
                    LAWN_OK;
@@ -125,14 +123,28 @@ TEST(DurableDurability, TooFewReplicasAreSaid)
         params->request_timeout_us = 1000000;
     });
     client.run_until([&] { return client.start("z").status == LAWN_OK; });
-    const Result result = client.start(with(1, "a"));
-    EXPECT_EQ(result.status, LAWN_ERR_TIMED_OUT);
-    EXPECT_EQ(result.error.substr(0, 7), "unknown") << result.error;
-    // Others do not wait for it.
-    Result *const slow = client.begin_start(with(2, "b"));
+    const Result *const one = client.begin_start(with(1, "a"));
+    const Result *const two = client.begin_start(with(2, "b"));
+    // Others do not wait for them.
     client.run_until([&] { return client.start("c").status == LAWN_OK; });
-    client.run_until([slow] { return slow->is_answered; });
-    EXPECT_EQ(slow->status, LAWN_ERR_TIMED_OUT);
+    for (const Result *const slow : {one, two}) {
+        client.run_until([slow] { return slow->is_answered; });
+        EXPECT_EQ(slow->status, LAWN_ERR_TIMED_OUT);
+        EXPECT_EQ(slow->error.substr(0, 7), "unknown") << slow->error;
+    }
+}
+
+// It was done before the server took no writes any more.
+TEST(DurableDurability, SaysWhyItCannotWaitForReplicas)
+{
+    HostileServer server;
+    server.set_change([](const auto &command, std::string *reply) {
+        *reply = command[0] == "EVAL" ? "-NOREPLICAS too few\r\n" : *reply;
+    });
+    Client client("unix:" + server.path());
+    const Result result = client.start(with(1, "a"));
+    EXPECT_EQ(result.status, LAWN_ERR_IO);
+    EXPECT_EQ(result.error, "unknown: NOREPLICAS too few");
 }
 
 class DurableReplicated : public testing::Test
@@ -145,11 +157,23 @@ protected:
     }
 
     const int port = lawnctl::free_port();
-    RedisServer master{
-        {"--port", std::to_string(port), "--repl-diskless-sync-delay", "0"}};
+    RedisServer master{{"--port", std::to_string(port), "--bind", "127.0.0.1",
+                        "--repl-diskless-sync-delay", "0"}};
     RedisServer replica;
     Client client{master.url()};
 };
+
+// A server at its maxmemory does stops, so it can acknowledge them, too.
+TEST_F(DurableReplicated, AStopIsAcknowledgedAtMaxmemory)
+{
+    ASSERT_EQ(client.start(with(1, "a")).status, LAWN_OK);
+    master.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+    master.command({"CONFIG", "SET", "maxmemory", "1"});
+    EXPECT_EQ(client.start(with(1, "b")).status, LAWN_ERR_NO_MEMORY);
+    const Result result = client.stop("a", 1);
+    EXPECT_EQ(result.status, LAWN_OK) << result.error;
+    EXPECT_EQ(result.state, LAWN_DURABLE_STOPPED);
+}
 
 // What is acknowledged outlives the master.
 TEST_F(DurableReplicated, OutlivesTheMaster)

@@ -172,6 +172,13 @@ private:
     std::deque<Result> results_;
 };
 
+inline lawn_durable_start_t with(int durability, const char *id)
+{
+    lawn_durable_start_t start = Client::in_an_hour(id);
+    start.durability = durability;
+    return start;
+}
+
 inline bool contains(const std::string &text, const char *part)
 {
     return text.find(part) != std::string::npos;

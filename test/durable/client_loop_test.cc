@@ -157,4 +157,64 @@ TEST_F(DurableClient, IsASourceOfAnEngine)
     lawn_engine_destroy(engine);
 }
 
+// A consumer that is closed calls back those whose answers it has not got.
+struct Closed {
+    Client *client = nullptr;
+    lawn_durable_consumer_t *consumer = nullptr;
+    bool is_taken = false;
+    bool is_called = false;
+    Result nested;
+
+    static void take(void *arg, const lawn_durable_delivery_t *delivery)
+    {
+        Closed *const self = static_cast<Closed *>(arg);
+        self->is_taken = true;
+        EXPECT_EQ(lawn_durable_answer(self->consumer, delivery,
+                                      LAWN_DURABLE_DONE, 0, nullptr, answered,
+                                      self),
+                  LAWN_OK);
+    }
+
+    static void answered(void *arg, const lawn_durable_result_t *)
+    {
+        Closed *const self = static_cast<Closed *>(arg);
+        self->is_called = true;
+        EXPECT_EQ(
+            lawn_durable_get(*self->client, "a", Result::keep, &self->nested),
+            LAWN_OK);
+        lawn_durable_result_t result;
+        EXPECT_EQ(lawn_durable_get_sync(*self->client, "a", &result),
+                  LAWN_ERR_INVALID_PARAM);
+        EXPECT_EQ(lawn_durable_wait(*self->client, 1000),
+                  LAWN_ERR_INVALID_PARAM);
+        for (unsigned i = 0; i < 1000; ++i) {
+            EXPECT_EQ(lawn_durable_poll(*self->client), 0U);
+        }
+        EXPECT_FALSE(self->nested.is_answered);
+    }
+};
+
+TEST_F(DurableClient, IsNotPolledByThoseWhomAClosedConsumerCalls)
+{
+    lawn_durable_pump_t *pump;
+    const lawn_durable_pump_params_t pump_params = {};
+    ASSERT_EQ(lawn_durable_pump_start(client, &pump_params, &pump), LAWN_OK);
+    Closed closed;
+    closed.client = &client;
+    lawn_durable_consume_t consume = {};
+    ASSERT_EQ(lawn_durable_consume(client, &consume, Closed::take, &closed,
+                                   &closed.consumer),
+              LAWN_OK);
+    lawn_durable_start_t start = {};
+    start.id = "a";
+    start.delay_us = 1;
+    client.start(start);
+    client.run_until([&] { return closed.is_taken; });
+    if (!closed.is_called) { // the answer was quick otherwise
+        lawn_durable_consumer_close(closed.consumer);
+    }
+    EXPECT_TRUE(closed.is_called);
+    client.run_until([&] { return closed.nested.is_answered; });
+}
+
 } // namespace

@@ -9,6 +9,7 @@
 #include "durable/cluster.h"
 #include "server.h"
 
+#include <hiredis/hiredis.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,10 +30,44 @@ using lawn::durable::slot_of;
 constexpr unsigned nodes = 3;
 constexpr unsigned shards = 4;
 
+// All tests have one cluster, as a new one takes two seconds until it takes
+// writes. It is empty when a test begins, and made anew after one that has
+// failed.
 class DurableCluster : public testing::Test
 {
 protected:
     void SetUp() override
+    {
+        if (servers.empty()) {
+            make();
+        }
+        wait_until_well();
+        for (const auto &server : servers) {
+            server->command({"FLUSHALL"});
+            server->command({"FUNCTION", "FLUSH"});
+        }
+    }
+
+    void TearDown() override
+    {
+        if (HasFailure()) {
+            end();
+        }
+    }
+
+    static void TearDownTestSuite()
+    {
+        end();
+    }
+
+    static void end()
+    {
+        servers.clear();
+        ports.clear();
+        ids.clear();
+    }
+
+    static void make()
     {
         for (unsigned i = 0; i < nodes; ++i) {
             ports.push_back(lawnctl::free_port());
@@ -53,7 +88,6 @@ protected:
             servers[0]->command(
                 {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports[i])});
         }
-        wait_until_well();
     }
 
     void wait_until_well()
@@ -67,7 +101,11 @@ protected:
                 info.find("cluster_state:ok") != info.npos &&
                 info.find("cluster_known_nodes:3") != info.npos &&
                 info.find("cluster_slots_ok:16384") != info.npos;
-            i += is_well;
+            if (is_well) {
+                ++i;
+            } else {
+                usleep(1000);
+            }
             ASSERT_LT(std::chrono::steady_clock::now(), end) << info;
         }
     }
@@ -165,10 +203,39 @@ protected:
         wait_until_agreed();
     }
 
-    std::vector<int> ports;
-    std::vector<std::unique_ptr<RedisServer>> servers;
-    std::vector<std::string> ids;
+    inline static std::vector<int> ports;
+    inline static std::vector<std::unique_ptr<RedisServer>> servers;
+    inline static std::vector<std::string> ids;
 };
+
+// A node that has met no other one does not know its own address.
+TEST(DurableClusterReplies, AnEmptyHostIsTheOneThatWasAsked)
+{
+    const lawn::durable::Endpoint by_name = {"there", 7000};
+    const lawn::durable::Endpoint by_path = {"/run/redis.sock", 0};
+    const std::string slots =
+        "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n$0\r\n\r\n:7001\r\n";
+    redisReader *const reader = redisReaderCreate();
+    redisReaderFeed(reader, slots.data(), slots.size());
+    void *reply = nullptr;
+    ASSERT_EQ(redisReaderGetReply(reader, &reply), REDIS_OK);
+    for (const auto &[from, host] :
+         {std::pair(by_name, "there"), std::pair(by_path, "127.0.0.1")}) {
+        std::vector<lawn::durable::SlotRange> ranges;
+        ASSERT_TRUE(lawn::durable::read_slots(static_cast<redisReply *>(reply),
+                                              from, &ranges));
+        EXPECT_EQ(ranges.at(0).master.host, host);
+        EXPECT_EQ(ranges.at(0).master.port, 7001U);
+        lawn::durable::Endpoint endpoint;
+        unsigned slot = 0;
+        ASSERT_TRUE(lawn::durable::read_redirection("MOVED 5 :7002", from,
+                                                    &slot, &endpoint));
+        EXPECT_EQ(endpoint.host, host);
+        EXPECT_EQ(endpoint.port, 7002U);
+    }
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+}
 
 TEST_F(DurableCluster, SlotsAreThoseOfRedis)
 {

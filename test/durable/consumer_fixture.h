@@ -30,6 +30,34 @@ protected:
         return sum;
     }
 
+    // Of all that consumers have.
+    void end_leases()
+    {
+        for (int shard = 0; shard < 4; ++shard) {
+            const std::string key = "{test:" + std::to_string(shard) + "}:out";
+            const Reply all =
+                server->command({"XPENDING", key, "lawn", "-", "+", "1000"});
+            for (const Reply &one : all.elements) {
+                server->command({"XCLAIM", key, "lawn", one[1].string, "0",
+                                 one[0].string, "IDLE", "1000000000",
+                                 "JUSTID"});
+            }
+        }
+    }
+
+    // A timer that a dead consumer was given, and whose lease is over.
+    void leave(const char *id)
+    {
+        {
+            Taker dead(client);
+            dead.answer = nullptr;
+            dead.open();
+            start(id, 0);
+            run_until([&] { return dead.given.size() == 1; });
+        }
+        end_leases();
+    }
+
     // A number that XPENDING shows of each entry that is not acknowledged: 2,
     // how long ago it was given, in milliseconds; 3, how often.
     std::vector<long long> all_pending(size_t field)

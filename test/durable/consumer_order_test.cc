@@ -168,7 +168,7 @@ public:
         if (!text.empty()) {
             const bool had = peer->takes || peer->claims;
             peer->takes |= contains(text, "lawn_take");
-            peer->claims |= contains(text, "XCLAIM");
+            peer->claims |= contains(text, "lawn_release");
             peer->answers |= contains(text, "lawn_answer");
             peer->since = had ? peer->since : Clock::now();
         }
@@ -199,6 +199,47 @@ private:
     bool has_answered_ = false;
 };
 
+// The connection that reads is cut while what was taken over is on its way.
+// That arrives after the client has given it back, or after a while, as a
+// client that is right does not.
+class CutWhileItTakes
+{
+public:
+    CutWhileItTakes(std::atomic<bool> *is_cut, std::atomic<bool> *is_given_back)
+        : is_cut_(*is_cut), is_given_back_(*is_given_back)
+    {
+    }
+
+    bool operator()(Peer *peer)
+    {
+        if (contains(Between::requests(peer), "lawn_release")) {
+            is_given_back_ = true;
+        }
+        if (peer->is_closed || (is_taken_ && !peer->is_first && !is_cut_)) {
+            is_cut_ = true;
+            return false;
+        }
+        const ssize_t got = Between::keep_replies(peer);
+        if (!is_taken_ && contains(peer->replies, "left")) {
+            is_taken_ = true;
+            peer->takes = true;
+            peer->since = Clock::now();
+        }
+        const bool is_held = peer->takes && !is_given_back_ &&
+                             Clock::now() < peer->since + longest_hold;
+        if (!is_held) {
+            Between::pass_replies(peer);
+        }
+        return got != 0;
+    }
+
+private:
+    static constexpr auto longest_hold = std::chrono::milliseconds(300);
+    bool is_taken_ = false;
+    std::atomic<bool> &is_cut_;
+    std::atomic<bool> &is_given_back_;
+};
+
 size_t count_of(const std::string &text, const std::string &word)
 {
     size_t count = 0;
@@ -209,8 +250,8 @@ size_t count_of(const std::string &text, const std::string &word)
 }
 
 // While the client stops, the server learns that a connection is closed after
-// it has sent something more to it. Until then the client gets no answer to
-// XPENDING. `empty` counts the answers that show nothing.
+// it has sent the entry of "late" to it. Until then the client gets no answer
+// to XPENDING. `empty` counts the answers that show nothing.
 class LateClose
 {
 public:
@@ -226,9 +267,10 @@ public:
         if (peer->is_first && has_asked_ && !has_come_) {
             *empty_ = count_of(peer->replies, "*0\r\n");
         }
+        // It may also get the reply to what it asked before it was closed.
         if (peer->is_closed && !peer->is_first) {
-            has_come_ |= got > 0;
-            return got < 0; // nothing yet
+            has_come_ |= contains(peer->replies, "late");
+            return got != 0 && !has_come_;
         }
         if (!has_asked_ || has_come_) {
             Between::pass_replies(peer);
@@ -243,37 +285,45 @@ private:
     bool has_come_ = false;
 };
 
-class DurableOrder : public Flow
+// Passes on an error of a read when it is told to. Redis before 7.2 says
+// UNBLOCKED to a blocked reader where later ones say WRONGTYPE.
+class LateError
 {
-protected:
-    void end_leases()
+public:
+    LateError(std::atomic<bool> *is_held, const std::atomic<bool> &may_pass)
+        : is_held_(is_held), may_pass_(may_pass)
     {
-        for (int shard = 0; shard < 4; ++shard) {
-            const std::string key = "{test:" + std::to_string(shard) + "}:out";
-            const Reply all =
-                server->command({"XPENDING", key, "lawn", "-", "+", "9"});
-            for (const Reply &one : all.elements) {
-                server->command({"XCLAIM", key, "lawn", one[1].string, "0",
-                                 one[0].string, "IDLE", "1000000000",
-                                 "JUSTID"});
-            }
-        }
     }
+
+    bool operator()(Peer *peer)
+    {
+        Between::requests(peer);
+        const ssize_t got = Between::keep_replies(peer);
+        const std::string old = "-UNBLOCKED the stream key no longer exists";
+        const std::string error = "-WRONGTYPE a key of another type";
+        const size_t at = peer->replies.find(old);
+        if (at != std::string::npos) {
+            peer->replies.replace(at, old.size(), error);
+        }
+        const bool is_error = !peer->is_first && !may_pass_ &&
+                              contains(peer->replies, "-WRONGTYPE");
+        *is_held_ = *is_held_ || is_error;
+        if (!is_error) {
+            Between::pass_replies(peer);
+        }
+        return got != 0 && !peer->is_closed;
+    }
+
+private:
+    std::atomic<bool> *const is_held_;
+    const std::atomic<bool> &may_pass_;
 };
 
 // While it opens, it asks for what it was given before, and takes over what
 // others have left. Neither may find what the other has on its way.
-TEST_F(DurableOrder, WhatAConsumerTakesOverComesOnce)
+TEST_F(DurableConsumer, WhatAConsumerTakesOverComesOnce)
 {
-    add_pump(client);
-    {
-        Taker dead(client);
-        dead.answer = nullptr;
-        dead.open();
-        start("left", 0);
-        run_until([&] { return dead.given.size() == 1; });
-    }
-    end_leases();
+    leave("left");
     const Between order(*server, WorstOrder());
     clients.push_back(std::make_unique<Client>(order.url()));
     Taker taker(clients.back().get());
@@ -284,6 +334,61 @@ TEST_F(DurableOrder, WhatAConsumerTakesOverComesOnce)
     run_until([&] { return taker.count("last") > 0; });
     EXPECT_EQ(taker.taken.size(), 2U);
     taker.close();
+    clients.pop_back();
+}
+
+TEST_F(DurableConsumer, WhatIsBeingTakenOverIsNotGivenBack)
+{
+    leave("left");
+    std::atomic<bool> is_cut{false};
+    std::atomic<bool> is_given_back{false};
+    const Between order(*server, CutWhileItTakes(&is_cut, &is_given_back));
+    clients.push_back(std::make_unique<Client>(order.url()));
+    Taker taker(clients.back().get());
+    taker.answer = nullptr;
+    taker.open();
+    run_until([&] { return taker.count("left") > 0; });
+    start("last", 0);
+    run_until([&] { return taker.count("last") > 0; });
+    EXPECT_EQ(taker.taken.size(), 2U);
+    EXPECT_TRUE(is_cut);
+    EXPECT_FALSE(is_given_back) << "and another consumer could have got it";
+    taker.close();
+    clients.pop_back();
+}
+
+// Shard 1 is joined late, and must be asked what it has for the consumer. Just
+// then a read of the others fails.
+TEST_F(DurableConsumer, AReadThatFailsWhenAShardIsJoinedLateIsNotTheLast)
+{
+    start_many(1); // makes the namespace
+    server->command({"DEL", "{test:1}:out"});
+    server->command({"SET", "{test:1}:out", "text"});
+    std::atomic<bool> is_held{false};
+    std::atomic<bool> may_pass{false};
+    const Between order(*server, LateError(&is_held, may_pass));
+    clients.push_back(std::make_unique<Client>(order.url()));
+    Taker late(clients.back().get());
+    late.open();
+    run_until([&] { return lawn_durable_error(*clients.back()) != nullptr; });
+    const auto blocked = [&] {
+        return contains(server->command({"CLIENT", "LIST"}).string,
+                        "cmd=xreadgroup");
+    };
+    run_until(blocked);
+    server->command({"DEL", "{test:1}:out"});
+    run_until([&] {
+        return server->command({"EXISTS", "{test:1}:out"}).integer == 1;
+    });
+    server->command({"DEL", "{test:0}:out"});
+    server->command({"SET", "{test:0}:out", "text"});
+    run_until([&] { return is_held.load(); });
+    run_for(std::chrono::milliseconds(20));
+    may_pass = true;
+    server->command({"DEL", "{test:0}:out"});
+    start_many(60);
+    run_until([&] { return late.count_ids() == 60; });
+    late.close();
     clients.pop_back();
 }
 

@@ -124,6 +124,72 @@ TEST_F(DurableConsumer, ADeferredDeliveryHasUsedNoAttempt)
     EXPECT_EQ(get("a").state, LAWN_DURABLE_SUCCESS);
 }
 
+// The consumer is full when a read that began before brings one more.
+TEST_F(DurableConsumer, WhatWaitsTooLongForRoomIsReleased)
+{
+    start("a", 0);
+    std::string stream;
+    run_until([&] {
+        for (int shard = 0; shard < 4; ++shard) {
+            const std::string key = "{test:" + std::to_string(shard) + "}:out";
+            if (server->command({"XLEN", key}).integer == 1) {
+                stream = key;
+            }
+        }
+        return !stream.empty();
+    });
+    server->command({"XGROUP", "CREATE", stream, "lawn", "0"});
+    server->command(
+        {"XREADGROUP", "GROUP", "lawn", "dead", "STREAMS", stream, ">"});
+    lawn_durable_consume_t consume = {};
+    consume.max_in_flight = 1;
+    consume.lease_us = 1000000;
+    taker.answer = nullptr;
+    taker.open(consume);
+    run_until([&] { return taker.count("a") == 1; });
+    start("b", 0);
+    run_until([&] { return unacknowledged("lawn") == 2; });
+    run_until([&] {
+        const std::vector<long long> idle = all_pending(2);
+        return std::any_of(idle.begin(), idle.end(),
+                           [](long long msec) { return msec >= 100000000; });
+    });
+    Taker other(add_client());
+    consume.lease_us = 600000000;
+    other.open(consume);
+    run_until([&] { return other.answered == 1; });
+    EXPECT_EQ(other.taken.at(0).id, "b");
+    EXPECT_EQ(other.taken.at(0).deliveries, 1U); // nobody had seen it
+    EXPECT_EQ(taker.count("b"), 0U);
+}
+
+// Each call looks at a hundred, none of which is left to be given.
+TEST_F(DurableConsumer, DeadLettersDoNotKeepOthersFromBeingTakenOver)
+{
+    {
+        Taker dead(client);
+        dead.answer = nullptr;
+        lawn_durable_consume_t many = {};
+        many.max_in_flight = 1000;
+        dead.open(many);
+        for (int i = 0; i < 801; ++i) {
+            const std::string id = "t" + std::to_string(i);
+            lawn_durable_start_t start = timer(id.c_str(), 0);
+            start.max_attempts = i < 800 ? 1 : 2;
+            Result result;
+            lawn_durable_start(*client, &start, Result::keep, &result);
+            run_until([&] { return result.is_answered; });
+        }
+        run_until([&] { return dead.taken.size() == 801; });
+    }
+    end_leases();
+    lawn_durable_consume_t consume = {};
+    consume.lease_us = 600000000; // it looks once
+    taker.open(consume);
+    run_until([&] { return taker.answered == 1; });
+    EXPECT_EQ(taker.taken.at(0).id, "t800");
+}
+
 TEST_F(DurableConsumer, AnAnswerThatIsLateSaysSo)
 {
     taker.answer = nullptr;
@@ -174,66 +240,6 @@ TEST_F(DurableConsumer, WhatADeadConsumerLeavesGoesToAnother)
         EXPECT_GE(d.deliveries, 2U); // more, if the machine stood still
         EXPECT_EQ(d.attempt, 1U);
     }
-}
-
-// Each shard is asked at the same time for as many as there is room for.
-class DurableTakeOver : public DurableConsumer
-{
-protected:
-    // Forty timers that a dead consumer leaves, ten or so in each shard.
-    void SetUp() override
-    {
-        Taker dead(add_client());
-        dead.answer = nullptr;
-        dead.open();
-        start_many(40);
-        run_until([&] { return dead.given.size() == 40; });
-        dead.close();
-        run_until([this] { return count_late() == 40; });
-        consume.lease_us = 200000;
-    }
-
-    size_t count_late()
-    {
-        size_t late = 0;
-        for (int shard = 0; shard < 4; ++shard) {
-            const std::string stream =
-                "{test:" + std::to_string(shard) + "}:out";
-            late += server
-                        ->command({"XPENDING", stream, "lawn", "IDLE", "200",
-                                   "-", "+", "40"})
-                        .size();
-        }
-        return late;
-    }
-
-    lawn_durable_consume_t consume = {};
-};
-
-TEST_F(DurableTakeOver, NoMoreThanAgreedAreGiven)
-{
-    taker.answer = nullptr;
-    consume.max_in_flight = 3;
-    taker.open(consume);
-    for (size_t seen = 0; seen < 40; ++seen) {
-        run_until([&] { return taker.given.size() > seen; });
-        ASSERT_LE(taker.given.size(), seen + 3);
-        taker.reply(taker.given[seen], LAWN_DURABLE_DONE);
-    }
-    run_until([&] { return taker.answered == 40; });
-    EXPECT_EQ(taker.taken.size(), 40U);
-}
-
-TEST_F(DurableTakeOver, NoMoreThanTheLimitAreGiven)
-{
-    consume.limit = 25;
-    taker.open(consume);
-    run_until([&] { return taker.answered >= 25; });
-    ASSERT_EQ(taker.taken.size(), 25U);
-    Taker next(client);
-    next.open();
-    run_until([&] { return next.answered == 15; });
-    EXPECT_EQ(taker.taken.size(), 25U);
 }
 
 // It takes over from itself, so that its lease begins anew.

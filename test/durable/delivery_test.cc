@@ -88,6 +88,8 @@ TEST_F(HttpDelivery, RetryAfterIsHonouredADayAtMost)
         {429, "7", 7 * usec},
         {503, "120", 120 * usec},
         {503, "99999999", 24 * 3600 * usec},
+        {503, "99999999999999999999", 24 * 3600 * usec},
+        {429, "00", -1},
         {503, "Fri, 31 Dec 2100 23:59:59 GMT", 24 * 3600 * usec},
         {503, "Fri, 31 Dec 1999 23:59:59 GMT", -1},
         {503, "-5", -1},
@@ -130,11 +132,7 @@ TEST_F(HttpDelivery, WhatIsNoUrlOfHttpFails)
           "http://a\r\nb/", "javascript:alert(1)", "http://\x01/"}) {
         const Outcome outcome = outcome_of(std::string(url));
         EXPECT_EQ(outcome.verdict, Verdict::fail) << url;
-        EXPECT_EQ(outcome.error.find("not a URL of http or https: '"), 0U)
-            << outcome.error;
-        for (const char c : outcome.error) {
-            EXPECT_TRUE(c >= ' ' && c <= '~') << url;
-        }
+        EXPECT_EQ(outcome.error, "not a URL of http or https");
     }
     EXPECT_EQ(outcome_of("http:" + std::string(100000, '/')).verdict,
               Verdict::fail);
@@ -159,6 +157,26 @@ TEST_F(HttpDelivery, BrokenAnswersAreTriedAgain)
             << reaction.bytes.substr(0, 40);
         EXPECT_EQ(outcome.error.find("no answer: "), 0U) << outcome.error;
         EXPECT_LT(outcome.error.size(), 300U);
+    }
+}
+
+// libcurl takes no line of over 100 KB, and says that there is no memory.
+TEST_F(HttpDelivery, LinesOfAnyLengthAreAnAnswer)
+{
+    const std::string line(150000, 'x');
+    const struct {
+        const char *head;
+        Verdict verdict;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nA: ", Verdict::done},
+        {"HTTP/1.1 404 No\r\nA: ", Verdict::fail},
+        {"HTTP/1.1 500 No\r\nA: ", Verdict::again},
+        {"HTTP/1.1 200 ", Verdict::again},
+    };
+    for (const auto &c : cases) {
+        const Outcome outcome =
+            outcome_of(HttpReaction{c.head + line + "\r\n\r\n", true, false});
+        EXPECT_EQ(outcome.verdict, c.verdict) << c.head << outcome.error;
     }
 }
 

@@ -23,8 +23,8 @@ TEST(DurableHostile, NothingTheServerSaysCrashesTheClient)
 {
     HostileServer server;
     Client client("unix:" + server.path(), [](lawn_durable_params_t *params) {
-        params->request_timeout_us = 250000;
-        params->connect_timeout_us = 250000;
+        params->request_timeout_us = 100000;
+        params->connect_timeout_us = 100000;
     });
     lawn_durable_update_t update = {};
     update.id = "a";

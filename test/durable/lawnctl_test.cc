@@ -93,11 +93,15 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"consume", "--group", "g", "--lease", "9ms"}, "10ms");
     expect_refusal({"list", "--state", "lost"}, "'lost'");
     expect_refusal({"load", "--rate", "10"}, "--seconds");
+    expect_refusal({"load", "--rate", "10", "--seconds", "1", "--delay", "2h"},
+                   "--delay");
     expect_refusal({"load", "--rate", "10", "--seconds", "1", "--delay", "1s",
                     "--spread", "2s"},
                    "--spread");
     expect_refusal({"verify", "--redis", "unix:/nowhere"}, "--redis");
     expect_refusal({"verify", "--seconds", "x"}, "'x'");
+    expect_refusal({"verify-proxy", "--links", "1"}, "--directory");
+    expect_refusal({"verify-proxy", "--directory", "."}, "--links");
     expect_refusal({"--namespace", "a b", "get", "x"}, "--namespace");
     expect_refusal({"--redis", "", "get", "x"}, "redis://");
 }
@@ -266,6 +270,12 @@ TEST_F(LawnctlTest, HasAnExampleOfBothTiers)
         << out;
     Program refused({"--help"}, example);
     EXPECT_EQ(refused.wait(), 2);
+    Program full(
+        {"-c", "exec \"$0\" \"$1\" >/dev/full", example, server_.url()},
+        "/bin/sh");
+    EXPECT_EQ(full.wait(), 1);
+    EXPECT_EQ(full.err(),
+              "durable: standard output: No space left on device\n");
     Program unreachable({"unix:/tmp/there-is-no-such-socket"}, example);
     EXPECT_EQ(unreachable.wait(), 1);
     EXPECT_EQ(lines(unreachable.err()), 1u) << unreachable.err();

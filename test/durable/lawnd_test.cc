@@ -185,6 +185,17 @@ TEST_F(Lawnd, AnswersOfTargetsDecide)
     EXPECT_EQ(metric("lawn_durable_dead_letters"), 2);
 }
 
+TEST_F(Lawnd, LogsNoPasswordOfWhatIsNoUrl)
+{
+    start();
+    start_timer("wrong", "http://user:password@ho!st/");
+    expect_state("wrong", "fail");
+    EXPECT_NE(log().find("failed wrong, target ho!st: not a URL"),
+              std::string::npos)
+        << log();
+    EXPECT_EQ(log().find("password"), std::string::npos) << log();
+}
+
 // More than 16 posts and 64 places: the rest waits in the store, and uses up
 // none of its attempts. So what was deferred is at its first attempt when it is
 // posted. (On a slow machine, a post that is held may end by its time-out, and

@@ -7,6 +7,7 @@
 
 #include "flow_fixture.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,28 @@ TEST_F(DurableMemory, ARequestIsRefusedOrAnswered)
     });
 }
 
+// A session that was not made is not there either.
+TEST_F(DurableMemory, ARefusedRequestLeavesNoSession)
+{
+    lawn_durable_start_t start = timer("a", 3600000000);
+    start.durability = 1;
+    for (unsigned n = 1; n < 100; ++n) {
+        Client other(server->url());
+        other.get("a"); // it is connected
+        Result result;
+        const lawn_status_t status = with_failure(n, [&] {
+            return lawn_durable_start(other, &start, Result::keep, &result);
+        });
+        other.close();
+        EXPECT_EQ(result.answers, status == LAWN_OK ? 1U : 0U);
+        if (!has_failed) {
+            EXPECT_GT(n, 1U);
+            return;
+        }
+    }
+    ADD_FAILURE() << "there is no end of allocations";
+}
+
 TEST_F(DurableMemory, WhatIsNotMadeIsNotThere)
 {
     const std::string url = server->url();
@@ -153,7 +176,9 @@ TEST_F(DurableMemory, WhatIsNotMadeIsNotThere)
 // Nothing of this can say that it has failed.
 TEST_F(DurableMemory, WhatEndsEnds)
 {
-    for (unsigned n = 1; n < 60; ++n) {
+    unsigned without = 0; // how many in turn have not failed
+    for (unsigned i = 3; without < 3 && i < 10000; ++i) {
+        const unsigned n = i / 3;
         Client *const other = add_client();
         Taker taker(other);
         taker.answer = nullptr;
@@ -174,7 +199,7 @@ TEST_F(DurableMemory, WhatEndsEnds)
         Result result;
         lawn_durable_get(*other, "a", Result::keep, &result);
         with_failure(n, [&] {
-            switch (n % 3) {
+            switch (i % 3) {
             case 0:
                 lawn_durable_consumer_stop(taker.consumer);
                 lawn_durable_pump_close(pump);
@@ -194,7 +219,9 @@ TEST_F(DurableMemory, WhatEndsEnds)
         EXPECT_EQ(result.answers, 1U);
         EXPECT_EQ(answered, 1U);
         clients.pop_back();
+        without = has_failed ? 0 : without + 1;
     }
+    EXPECT_EQ(without, 3U) << "there is no end of allocations";
 }
 
 // Whatever a poll could not do, no request is answered twice or never, and the
@@ -252,12 +279,14 @@ TEST_F(DurableMemory, APollThatFailsIsMadeGood)
 // Takes without an allocation of its own, and answers, if need be twice.
 struct PlainTaker {
     lawn_durable_consumer_t *consumer = nullptr;
+    size_t taken = 0;
     bool has_last = false;
     char last[16] = ""; // the id that is waited for
 
     static void take(void *arg, const lawn_durable_delivery_t *delivery)
     {
         PlainTaker *const self = static_cast<PlainTaker *>(arg);
+        ++self->taken;
         self->has_last |= strcmp(delivery->id, self->last) == 0;
         lawn_status_t status = LAWN_ERR_NO_MEMORY;
         for (int i = 0; i < 2 && status == LAWN_ERR_NO_MEMORY; ++i) {
@@ -317,6 +346,76 @@ TEST_F(DurableMemory, DeliveriesGoOnAfterAPollThatFails)
     EXPECT_GT(failures, 10U);
     lawn_durable_pump_close(pump);
     lawn_durable_consumer_close(taker.consumer);
+}
+
+class DurableMemoryTaker : public DurableMemory
+{
+protected:
+    static constexpr size_t left_ones = 6; // by a dead consumer
+
+    void leave()
+    {
+        Taker dead(client);
+        dead.answer = nullptr;
+        dead.open();
+        for (size_t i = 0; i < left_ones; ++i) {
+            start(("a" + std::to_string(i)).c_str(), 0);
+        }
+        run_until([&] { return dead.given.size() >= left_ones; });
+    }
+
+    // A consumer with room for two takes over what is left, although the n'th
+    // allocation fails after it has been given `given`. Returns whether it did
+    // not allocate so often.
+    bool take_over(unsigned n, size_t given)
+    {
+        Client other(server->url());
+        PlainTaker taker;
+        strcpy(taker.last, "b");
+        lawn_durable_consume_t consume = {};
+        consume.lease_us = 20000;
+        consume.max_in_flight = 2;
+        EXPECT_EQ(lawn_durable_consume(other, &consume, PlainTaker::take,
+                                       &taker, &taker.consumer),
+                  LAWN_OK);
+        has_failed = false;
+        unsigned left = n;
+        const auto is_done = [&] { return taker.taken >= left_ones; };
+        for (int i = 0; i < 1000 && !has_failed && !is_done(); ++i) {
+            pollfd fd = {lawn_durable_fd(other), POLLIN, 0};
+            ::poll(&fd, 1, 100);
+            countdown = taker.taken < given ? never : left;
+            lawn_durable_poll(other);
+            left = countdown != never ? countdown : left;
+            countdown = never;
+        }
+        EXPECT_TRUE(other.run_until(is_done)) << "with failure " << n;
+        other.run_until([&] {
+            return lawn_durable_consumer_in_flight(taker.consumer) == 0;
+        });
+        start("b", 0);
+        EXPECT_TRUE(run_until([&] {
+            lawn_durable_poll(other);
+            return taker.has_last;
+        })) << "with failure "
+            << n;
+        lawn_durable_consumer_close(taker.consumer);
+        return !has_failed;
+    }
+};
+
+TEST_F(DurableMemoryTaker, TakesOverAfterAPollThatFails)
+{
+    add_pump(client);
+    for (const size_t given : {0, 1}) {
+        for (unsigned n = 1; n < 50 && !HasFailure(); ++n) {
+            leave();
+            if (take_over(n, given)) {
+                EXPECT_GT(n, 10U);
+                break;
+            }
+        }
+    }
 }
 
 } // namespace

@@ -4,8 +4,6 @@
 
 #include "store_fixture.h"
 
-#include <unistd.h>
-
 #include <set>
 
 namespace
@@ -22,7 +20,7 @@ public:
         std::string cursor = "0";
         do {
             const Reply reply =
-                call("lawn_list", "due body meta ended0 ended1",
+                call("lawn_list", list_keys,
                      {std::to_string(state), cursor, std::to_string(count)});
             const Tree tree(reply);
             Listed listed;
@@ -166,7 +164,7 @@ TEST_F(DurableAnswer, OtherGroupsOnlyRead)
 TEST_F(DurableAnswer, TheFirstGroupIsNotForgotten)
 {
     server.command({"HDEL", key("meta"), "group_out"});
-    usleep(1100000); // what is remembered of the shard
+    forget_shard();
     start("a", ago(1));
     fire();
     const Delivery d = read().at(0);
@@ -289,7 +287,7 @@ TEST_F(DurableAnswer, WhatAConsumerHadIsGivenToItOnceMore)
     const Delivery a = deliver("a", attempts(3));
     const Delivery b = deliver("b");
     const auto retake = [&](const char *name) {
-        return deliveries_in(
+        return taken_in(
             call("lawn_take", "due body meta out ended0 ended1 dead",
                  {group, name, "1000000000", "100", a.entry, "9-9"}));
     };
@@ -304,6 +302,26 @@ TEST_F(DurableAnswer, WhatAConsumerHadIsGivenToItOnceMore)
     EXPECT_EQ(state("a"), dead);
     EXPECT_EQ(entries("dead").at(0).reason, "lease");
     EXPECT_EQ(state("b"), delivered);
+}
+
+// A call looks at so many whose lease is over. All of these may have used their
+// attempts, and then it has none to give.
+TEST_F(DurableAnswer, ItIsSaidWhetherThereAreMoreToTakeOver)
+{
+    for (int i = 0; i < 100; ++i) {
+        start("dead-" + std::to_string(i), ago(1), "", attempts(1));
+    }
+    start("last", ago(1), "", attempts(2));
+    EXPECT_EQ(fire(500).fired(), 101U);
+    EXPECT_EQ(read().size(), 101U);
+    const Reply first = take_reply(0);
+    EXPECT_EQ(first[0].integer, 1);
+    EXPECT_TRUE(taken_in(first).empty());
+    const Reply second = take_reply(0);
+    EXPECT_EQ(second[0].integer, 0);
+    ASSERT_EQ(taken_in(second).size(), 1U);
+    EXPECT_EQ(taken_in(second)[0].id, "last");
+    EXPECT_EQ(stats()["dead"], 100);
 }
 
 TEST_F(DurableAnswer, AnOldDeliveryThatNobodyAnswersChangesNothing)
@@ -387,8 +405,8 @@ TEST_F(DurableAnswer, TimersAreListedByState)
     std::set<std::string> wanted;
     for (int i = 0; i < 700; ++i) {
         wanted.insert(std::to_string(i));
-        start(std::to_string(i), "+3600000000");
     }
+    start_many(700, "+3600000000");
     EXPECT_EQ(list(pending, 50), wanted);
     deliver("delivered");
     answer(deliver("success"), done_verdict());
@@ -412,7 +430,7 @@ TEST_F(DurableAnswer, TimersAreListedByState)
 TEST_F(DurableAnswer, WhatDoesNotChangeIsListedWhileOthersFire)
 {
     const auto page = [this](std::string *cursor) {
-        const Reply reply = call("lawn_list", "due body meta ended0 ended1",
+        const Reply reply = call("lawn_list", list_keys,
                                  {std::to_string(pending), *cursor, "10"});
         const Tree tree(reply);
         Listed listed;
@@ -448,9 +466,9 @@ TEST_F(DurableAnswer, WhatDoesNotChangeIsListedWhileOthersFire)
     EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 62U);
     EXPECT_EQ(fired.size(), 12U);
     for (const char *const bad : {"1", "x y", "1 ", " a", "nan a"}) {
-        EXPECT_TRUE(call("lawn_list", "due body meta ended0 ended1",
-                         {std::to_string(pending), bad, "10"})
-                        .is_error())
+        EXPECT_TRUE(
+            call("lawn_list", list_keys, {std::to_string(pending), bad, "10"})
+                .is_error())
             << bad;
     }
 }

@@ -29,7 +29,7 @@ public:
 
     std::vector<Reply> cron_timers()
     {
-        return call("lawn_cron", "body cron", {"100"}).elements;
+        return call("lawn_cron", "body cron", {"100"})[1].elements;
     }
 
     long long renew(const std::string &id, long long generation, int64_t next)
@@ -95,6 +95,45 @@ TEST_F(DurableCron, WaitsForItsTimeAndCanBeStopped)
     EXPECT_EQ(stop("b").state, stopped);
     EXPECT_TRUE(cron_timers().empty());
     EXPECT_EQ(server.command({"SCARD", key("cron")}).integer, 0);
+}
+
+// Whose next time was sought when the outage began.
+TEST_F(DurableCron, OccurrencesThatNobodyWantsAreNotSought)
+{
+    constexpr int skip = 1;
+    constexpr int coalesce = 2;
+    constexpr int64_t minute = 60 * second;
+    const int64_t base = now() - 5 * hour;
+    const auto after = [&](int misfire, bool is_tried_again) {
+        Options options = cron(0, misfire);
+        options.misfire_ms = 60000;
+        start("a", std::to_string(base), "x", options);
+        // What is skipped has no delivery, but goes on like one.
+        EXPECT_EQ(fire().fired(), misfire == skip ? 0U : 1U);
+        if (is_tried_again) {
+            EXPECT_EQ(answer(read().back(), retry_verdict(0, 1, "")),
+                      Answered::taken);
+            // As if the outage had begun when it was answered.
+            std::string body =
+                server.command({"HGET", key("body"), "a"}).string;
+            const auto from = static_cast<double>(base);
+            constexpr size_t after_misfire = 24;
+            memcpy(&body[after_misfire], &from, sizeof(from));
+            server.command({"HSET", key("body"), "a", body});
+            server.command({"ZADD", key("due"), "XX", "CH", ago(1), "a"});
+            EXPECT_EQ(fire().fired(), 1U);
+        }
+        const int64_t sought = cron_timers().at(0)[2].integer;
+        stop("a");
+        return sought;
+    };
+    EXPECT_EQ(after(0, false), base);
+    const int64_t before = now();
+    EXPECT_GE(after(coalesce, false), before);
+    EXPECT_GE(after(coalesce, true), before);
+    const int64_t wanted = after(skip, false);
+    EXPECT_GE(wanted, before - minute - 1);
+    EXPECT_LT(wanted, now());
 }
 
 TEST_F(DurableCron, EndsWithItsLastTime)
@@ -223,6 +262,53 @@ TEST_F(DurableCron, Coalesces)
     const std::vector<Reply> timers = cron_timers();
     ASSERT_EQ(timers.size(), 1U);
     EXPECT_EQ(timers[0][2].integer, fired.now_us);
+}
+
+// As its time is not known, it is in no ZSET.
+TEST_F(DurableCron, OneWhoseTimeIsSoughtIsPending)
+{
+    const auto listed = [this](int state) {
+        std::vector<std::string> ids;
+        std::string cursor = "0";
+        do {
+            const Reply reply = call("lawn_list", list_keys,
+                                     {std::to_string(state), cursor, "10"});
+            const Tree tree(reply);
+            Listed page;
+            EXPECT_TRUE(decode(tree.get(), &page)) << to_string(reply);
+            for (const Listed::Timer &t : page.timers) {
+                ids.emplace_back(t.id);
+            }
+            cursor = page.cursor;
+        } while (cursor != "0" && !cursor.empty());
+        return ids;
+    };
+    const int64_t base = now() - 10 * hour;
+    start("a", std::to_string(base), "old", cron(base + hour, 2));
+    EXPECT_EQ(fire().fired(), 1U);
+    EXPECT_EQ(due("a"), 0);
+    const Got got = decoded<Got>(get_reply("a"));
+    EXPECT_EQ(got.state, pending);
+    EXPECT_EQ(listed(pending), std::vector<std::string>{"a"});
+    EXPECT_TRUE(listed(delivered).empty());
+    EXPECT_EQ(call("lawn_count", "due body cron", {}).integer, 1);
+    // Its payload can be changed, and its time is sought as before.
+    const Updated updated = decoded<Updated>(
+        call("lawn_update", "due body meta",
+             {"a", std::to_string(got.body.generation), "", "new"}));
+    EXPECT_TRUE(updated.updated);
+    EXPECT_EQ(due("a"), 0);
+    ASSERT_EQ(cron_timers().size(), 1U);
+    const long long generation = cron_timers()[0][1].integer;
+    EXPECT_EQ(static_cast<uint64_t>(generation), updated.generation);
+    EXPECT_EQ(renew("a", generation, now() + hour), 1);
+    EXPECT_EQ(listed(pending), std::vector<std::string>{"a"});
+    EXPECT_EQ(call("lawn_count", "due body cron", {}).integer, 1);
+    const Reply reply = get_reply("a");
+    const Tree tree(reply);
+    Got renewed;
+    ASSERT_TRUE(decode(tree.get(), &renewed));
+    EXPECT_EQ(renewed.body.payload, "new");
 }
 
 } // namespace

@@ -55,6 +55,8 @@ struct Delivery {
     unsigned deliveries = 0;
 };
 
+constexpr const char *list_keys = "due body meta ended0 ended1 cron";
+
 class Store : public testing::Test
 {
 public:
@@ -92,9 +94,10 @@ public:
         return all.count(function) != 0;
     }
 
-    // Calls a function. `keys` are the names of keys of the shard, which is the
-    // only one.
-    Reply call(const std::string &function, const std::string &keys, Words args)
+    // The call of a function. `keys` are the names of keys of the shard, which
+    // is the only one.
+    static Words call_words(const std::string &function,
+                            const std::string &keys, Words args)
     {
         if (names_shards(function)) {
             args.insert(args.begin(), "1");
@@ -107,7 +110,20 @@ public:
         Words words = {"FCALL", function, std::to_string(names.size())};
         words.insert(words.end(), names.begin(), names.end());
         words.insert(words.end(), args.begin(), args.end());
-        return server.command(words);
+        return words;
+    }
+
+    Reply call(const std::string &function, const std::string &keys,
+               const Words &args)
+    {
+        return server.command(call_words(function, keys, args));
+    }
+
+    // What is remembered of the shard goes after a second, or when a call
+    // changes it, such as this one, which changes nothing else.
+    void forget_shard()
+    {
+        EXPECT_EQ(call("lawn_drain", "meta", {"0"}).integer, 1);
     }
 
     static std::string key(const std::string &name)
@@ -144,6 +160,21 @@ public:
     {
         return decoded<Started>(
             start_reply(start_args(id, when, payload, options)));
+    }
+
+    // Timers whose IDs are the numbers from 0 on; due already, if not told.
+    void start_many(int count, const std::string &when = "")
+    {
+        const std::string time = when.empty() ? ago(1) : when;
+        std::vector<Words> all;
+        for (int i = 0; i < count; ++i) {
+            all.push_back(call_words("lawn_start",
+                                     "due body meta ended0 ended1",
+                                     start_args(std::to_string(i), time)));
+        }
+        for (const Reply &reply : server.pipeline(all)) {
+            EXPECT_FALSE(reply.is_error()) << to_string(reply);
+        }
     }
 
     Stopped stop(const std::string &id)
@@ -210,7 +241,13 @@ public:
     std::vector<Delivery> take(int64_t lease_us,
                                const std::string &name = group)
     {
-        return deliveries_in(take_reply(lease_us, name));
+        return taken_in(take_reply(lease_us, name));
+    }
+
+    static std::vector<Delivery> taken_in(const Reply &reply)
+    {
+        EXPECT_EQ(reply.size(), 2U) << to_string(reply);
+        return deliveries_in(reply[1]);
     }
 
     static std::vector<Delivery> deliveries_in(const Reply &reply)
@@ -251,6 +288,18 @@ public:
         return decoded<std::vector<Answered>>(
                    answer_reply({{delivery, verdict}}, name, stream))
             .at(0);
+    }
+
+    // Reads what the group was not given yet, and has done it. Returns how many
+    // that were.
+    size_t read_and_answer(const std::string &name = group)
+    {
+        std::vector<std::pair<Delivery, std::string>> answers;
+        for (const Delivery &d : read(name)) {
+            answers.emplace_back(d, done_verdict());
+        }
+        EXPECT_FALSE(answer_reply(answers, name).is_error());
+        return answers.size();
     }
 
     std::map<std::string, int64_t> stats()

@@ -5,7 +5,6 @@
 #include "store_fixture.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <limits>
@@ -63,7 +62,7 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         {"lawn_release", "out", 3},    {"lawn_bury", answer_keys, 2},
         {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
         {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
-        {"lawn_list", ops, 3},         {"lawn_replay", "due body meta dead", 2},
+        {"lawn_list", list_keys, 3},   {"lawn_replay", "due body meta dead", 2},
     };
     for (const auto &f : functions) {
         refused(f.function, "", Words(f.args, "1"));
@@ -72,6 +71,8 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
     }
     refused("lawn_renew", "due body meta cron", {"a", "1"});
     refused("lawn_stats", "due", {});
+    refused("lawn_count", "due body", {});
+    refused("lawn_count", "due body cron", {"1"});
     refused("lawn_answer", answer_keys, Words(6, "1"));
     refused("lawn_start", ops, Words(4, "1"));
 }
@@ -91,9 +92,11 @@ TEST_F(DurableHostile, NumbersAndTimes)
     refused("lawn_fire", fire_keys, {"1", "0", "65"});
     refused("lawn_open", "config", {"1025", "0", "0", "0", "0"});
     refused("lawn_open", "config", {"nan", "0", "0", "0", "0"});
-    refused("lawn_list", ops, {"7", "0", "10"});
-    refused("lawn_list", ops, {"1", "x", "10"});
-    refused("lawn_list", ops, {"3", "c0", "10"});
+    refused("lawn_list", list_keys, {"7", "0", "10"});
+    refused("lawn_list", list_keys, {"1", "x", "10"});
+    refused("lawn_list", list_keys, {"3", "c0", "10"});
+    refused("lawn_list", list_keys, {"1", "c", "10"});
+    refused("lawn_list", list_keys, {"1", "c0x", "10"});
     refused("lawn_take", answer_keys, {group, "", "1", "1"});
     refused("lawn_replay", "due body meta dead", {"-", "a"});
     refused("lawn_renew", "due body meta cron", {"a", "nan", "1"});
@@ -193,11 +196,11 @@ TEST_F(DurableHostile, AnAnswerThatIsNoneDoesNotKeepTheOthers)
 TEST_F(DurableHostile, KeysOfAnotherType)
 {
     for (const char *name : {"due", "body", "meta"}) {
+        forget_shard();
         if (name == std::string("meta")) {
             server.command({"DEL", key(name)});
         }
         server.command({"SET", key(name), "text"});
-        usleep(1100000); // what is remembered of the shard
         refused("lawn_start", ops, start_args("a", "+1"),
                 "WRONGTYPE " + key(name) + " is a string, not a " +
                     (name == std::string("due") ? "zset" : "hash"));
@@ -274,6 +277,37 @@ TEST_F(DurableHostile, ADueTimeThatIsNoneIsNotLate)
         ASSERT_EQ(fired.fired(), 1U) << due;
         EXPECT_EQ(fired.late_us[0], due < 0 ? fired.now_us : 0) << due;
     }
+}
+
+// Nothing could be reckoned from it, and what is behind it must go on.
+TEST_F(DurableHostile, APeriodicTimerWithoutADueTimeStopsNobody)
+{
+    const double infinity = std::numeric_limits<double>::infinity();
+    const char *const names[] = {"0", "1", "2", "3", "4", "5"};
+    Options options;
+    options.every_us = hour;
+    size_t at = 0;
+    for (const double due :
+         {std::nan(""), infinity, -infinity, 1e300, -1e300, 0.5}) {
+        const Started started = start(names[at], ago(1), "x", options);
+        std::string body =
+            server.command({"HGET", key("body"), names[at]}).string;
+        memcpy(&body[8], &due, sizeof(due));
+        server.command({"HSET", key("body"), names[at], body});
+        server.command({"ZADD", key("due"), "1", names[at]});
+        const std::string generation = std::to_string(started.generation);
+        EXPECT_EQ(call("lawn_update", ops, {names[at], generation, "", "y"})[0]
+                      .integer,
+                  0)
+            << due;
+        ++at;
+    }
+    start("good", ago(1), "x", options);
+    EXPECT_EQ(fire().fired(), 1U);
+    EXPECT_EQ(stats()["corrupt"], 6);
+    EXPECT_EQ(stats()["pending"], 1);
+    EXPECT_EQ(server.command({"ZCARD", key("due")}).integer, 1);
+    EXPECT_EQ(state("0"), 0);
 }
 
 // Such as one that only the consumers find to be no timer.
@@ -392,7 +426,7 @@ TEST_F(DurableHostile, WhoMayNotPublishAnswersNoLess)
         answers.emplace_back(d, d.id == "b" ? done_verdict()
                                             : retry_verdict(1000000000, 1, ""));
     }
-    usleep(1100000); // what is remembered of the shard
+    forget_shard(); // and at what time the pumps call
     server.command({"ACL", "SETUSER", "default", "resetchannels"});
     const Reply reply = answer_reply(answers);
     EXPECT_FALSE(reply.is_error()) << to_string(reply);
@@ -414,7 +448,7 @@ TEST_F(DurableHostile, WhoMayNotPublishStartsNoLess)
     EXPECT_EQ(fire().fired(), 2U);
     const Delivery fired = read().at(0);
     EXPECT_EQ(answer(fired, retry_verdict(0, 1, "")), Answered::dead);
-    usleep(1100000); // what is remembered of the shard
+    forget_shard(); // and at what time the pumps call
     server.command({"ACL", "SETUSER", "default", "resetchannels"});
     const Started a = start("a", "+1000000000");
     EXPECT_EQ(state("a"), pending);
@@ -448,6 +482,16 @@ TEST_F(DurableHostile, AFullServerStillFires)
 }
 
 using DurableClock = SteppedStore;
+
+// A server from which the shard was away cannot know what has changed.
+TEST_F(DurableClock, WhatIsRememberedLastsForASecond)
+{
+    start("a", "+1000000000");
+    server.command({"HSET", key("meta"), "draining", "1"});
+    step("1");
+    EXPECT_EQ(start_reply(start_args("b", "+1")).string,
+              "LAWN FULL the namespace is being drained");
+}
 
 TEST_F(DurableClock, ThatStepsBackDelaysAndNeverRepeats)
 {

@@ -163,6 +163,31 @@ TEST_F(DurableOccurrence, AnOccurrenceFromBeforeAnUpdateIsNotTriedAgain)
     EXPECT_EQ(stats()["superseded"], 1);
 }
 
+// The retry is not what is moved, and the occurrences between are not made up
+// for.
+TEST_F(DurableOccurrence, AnUpdateOfTheTimeSupersedesARetryThatWaits)
+{
+    Options options;
+    options.every_us = hour;
+    const Delivery first = deliver("a", options);
+    EXPECT_EQ(answer(first, retry_verdict(second, 1, "")), Answered::taken);
+    const int64_t due = now() - 3 * second / 2;
+    const Updated updated = decoded<Updated>(
+        call("lawn_update", "due body meta",
+             {"a", std::to_string(first.generation), std::to_string(due)}));
+    EXPECT_TRUE(updated.updated);
+    const Fired fired = fire(500, 2 * hour);
+    EXPECT_EQ(fired.fired(), 1U);
+    EXPECT_EQ(fired.due_us, std::vector<int64_t>{due + hour});
+    const Delivery moved = read().at(0);
+    EXPECT_EQ(moved.attempt, 1U);
+    EXPECT_EQ(moved.due_us, due);
+    EXPECT_EQ(stats()["superseded"], 1);
+    EXPECT_EQ(answer(moved, done_verdict()), Answered::taken);
+    EXPECT_EQ(stop("a").state, stopped);
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
 TEST_F(DurableOccurrence, AnUpdateLeavesAnOccurrenceToItsTimer)
 {
     Options options;

@@ -88,9 +88,9 @@ void check_lists(const redisReply *reply)
             last = due;
         }
     }
-    std::vector<CronTimer> crons;
+    CronTimers crons;
     if (decode(reply, &crons)) {
-        for (const CronTimer &cron : crons) {
+        for (const CronTimer &cron : crons.timers) {
             FUZZ_CHECK(id_is_valid(cron.id));
             check_time(cron.after_us);
         }

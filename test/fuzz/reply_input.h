@@ -181,7 +181,10 @@ private:
         case 10:
             return entry();
         case 11: // of lawn_take
-            return list({name(), number(input_->byte()), fields()});
+            return list(
+                {number(input_->byte() % 2), some([this] {
+                     return list({name(), number(input_->byte()), fields()});
+                 })});
         case 12:
             return some([this] { return entry(); });
         case 13:

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "output.h"
 
+#include "../finish.h"
 #include "durable/url.h"
 
 #include <cstdlib>
@@ -21,12 +22,13 @@ const char help[] =
     R"(usage: lawnctl [--redis URL] [--namespace NS] [--json] COMMAND
 
 Commands:
-  start ID (--in DURATION | --at UNIX_SECONDS) [--payload TEXT]
+  start ID [--in DURATION | --at UNIX_SECONDS] [--payload TEXT]
       [--every DURATION | --cron EXPRESSION [--zone ZONE]]
       [--durability async|fsync|replicated:N]
-      [--target stream|stream:KEY|http://...]
+      [--target stream|stream:KEY|http://...|https://...]
       [--max-attempts N] [--misfire fire|skip:DURATION|coalesce]
-                  start a timer, or start it anew
+                  start a timer, or start it anew; without --cron it needs
+                  --in or --at
   stop ID [--durability ...]
                   prints `stopped`, `too late` (status 3), `unknown` (4)
   get ID          print the state of a timer
@@ -52,15 +54,18 @@ Commands:
                   start a store, pumps, consumers and clients of its own, kill
                   and stop them at random, and check that no timer is lost
 
-  --redis URL     redis://[[user]:password@]host[:port][/db], unix:/path, or
-                  sentinel://host:port[,host:port...]/master
-                  (default: redis://127.0.0.1:6379)
+  --redis URL     the store (default: redis://127.0.0.1:6379)
   --namespace NS  timers of different namespaces do not meet (default: lawn)
   --json          print one JSON object a line
   -h, --help      show this text
   -V, --version   show the version
 
 Durations: 250ms, 2s, 5m, 3h, 10d.
+
+URLs:
+  redis://[[user]:password@]host[:port][/db]
+  unix:/path[?db=N]
+  sentinel://[[user]:password@]host:port[,host:port...]/master[/db]
 )";
 
 struct Command {
@@ -92,7 +97,7 @@ int run(int argc, char **argv)
                          "--cluster", "--failover", "--replicated"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
         fputs(help, stdout);
-        return 0;
+        return finish_output("lawnctl");
     }
     if (arguments.take_flag("--version") || arguments.take_flag("-V")) {
         print_line(std::string("lawnctl ") + lawn_version());

@@ -343,8 +343,10 @@ int command_load(const Settings &settings, Arguments &arguments)
     options.rate = *rate;
     options.seconds = *seconds;
     options.delay_us = arguments.take_duration("--delay").value_or(second_us);
-    options.delay_us = std::min<uint64_t>(
-        std::max<uint64_t>(options.delay_us, 1), 3600 * second_us);
+    if (options.delay_us > 3600 * second_us) {
+        fail("--delay is longer than an hour");
+    }
+    options.delay_us = std::max<uint64_t>(options.delay_us, 1);
     options.spread_us =
         arguments.take_duration("--spread").value_or(options.delay_us);
     if (options.spread_us > options.delay_us) {

@@ -304,10 +304,13 @@ void Proxy::run()
 
 int command_verify_proxy(const Settings &, Arguments &arguments)
 {
-    const std::string directory = arguments.take_text("--directory").value();
-    const uint64_t links = arguments.take_number("--links", 1, 100).value();
+    const auto directory = arguments.take_text("--directory");
+    const auto links = arguments.take_number("--links", 1, 100);
     arguments.finish();
-    Proxy(directory, links).run();
+    if (!directory || !links) {
+        fail("verify-proxy needs --directory and --links");
+    }
+    Proxy(*directory, *links).run();
     return 0;
 }
 

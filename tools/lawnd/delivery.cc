@@ -105,6 +105,32 @@ long msec_of(uint64_t usec)
     return static_cast<long>(usec / 1000);
 }
 
+// In seconds, a day at most; 0: there is none. libcurl gives 0 for a number
+// that it has no room for, too.
+curl_off_t retry_after(CURL *easy)
+{
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    curl_header *header = nullptr;
+    if (seconds == 0 && curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER,
+                                         -1, &header) == CURLHE_OK) {
+        const std::string_view value = header->value;
+        const bool is_number =
+            value.find_first_not_of("0123456789") == value.npos;
+        const bool is_zero = value.find_first_not_of('0') == value.npos;
+        return is_number && !is_zero ? longest_retry_sec : 0;
+    }
+    return std::min<curl_off_t>(seconds, longest_retry_sec);
+}
+
+// Whether anything has come from the target.
+bool has_answered(CURL *easy)
+{
+    curl_off_t usec = 0;
+    curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &usec);
+    return usec > 0;
+}
+
 } // namespace
 
 struct Delivery::Target {
@@ -190,10 +216,9 @@ void Delivery::submit(Post post)
 {
     const std::string name = target_of(post.url);
     if (name.empty()) {
-        answer_later(
-            std::move(post.finished),
-            {Verdict::fail, -1,
-             "not a URL of http or https: '" + printable(post.url) + "'"});
+        // Not which: it may have a password in it.
+        answer_later(std::move(post.finished),
+                     {Verdict::fail, -1, "not a URL of http or https"});
         return;
     }
     std::unique_ptr<Target> &slot = targets_[name];
@@ -299,14 +324,19 @@ Outcome Delivery::judge(Active &active, CURLcode code)
     const bool is_unsent = code == CURLE_COULDNT_CONNECT ||
                            code == CURLE_COULDNT_RESOLVE_HOST ||
                            code == CURLE_COULDNT_RESOLVE_PROXY;
-    if (code == CURLE_OUT_OF_MEMORY ||
+    // libcurl says so of a line of over 100 KB, too.
+    const bool lacks_memory =
+        code == CURLE_OUT_OF_MEMORY && !has_answered(active.easy);
+    if (lacks_memory ||
         (is_unsent && (active.lacks_sockets || lacks_descriptors()))) {
         return deferred("the daemon has no descriptor or no memory left");
     }
     long status = 0;
     curl_easy_getinfo(active.easy, CURLINFO_RESPONSE_CODE, &status);
     // The status counts also where the rest was cut off: nobody reads it.
-    if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && status >= 200)) {
+    const bool is_cut_off =
+        code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY;
+    if (code != CURLE_OK && !(is_cut_off && status >= 200)) {
         const char *const detail =
             active.error[0] ? active.error : curl_easy_strerror(code);
         return {Verdict::again, -1, "no answer: " + printable(detail)};
@@ -317,12 +347,9 @@ Outcome Delivery::judge(Active &active, CURLcode code)
     Outcome outcome = {Verdict::again, -1,
                        "HTTP status " + std::to_string(status)};
     if (status == 429 || status == 503) {
-        curl_off_t seconds = 0;
-        curl_easy_getinfo(active.easy, CURLINFO_RETRY_AFTER, &seconds);
+        const curl_off_t seconds = retry_after(active.easy);
         if (seconds > 0) {
-            outcome.delay_us =
-                std::min<curl_off_t>(seconds, longest_retry_sec) *
-                static_cast<int64_t>(usec_per_sec);
+            outcome.delay_us = seconds * static_cast<int64_t>(usec_per_sec);
         }
     } else if (status >= 400 && status < 500 && status != 408 &&
                status != 425) {

@@ -271,8 +271,9 @@ private:
         // Without this, what the client has sent and nobody has read would
         // reset the connection, and the client might lose the answer.
         shutdown(fd_, SHUT_WR);
+        // But a client must not keep the daemon by sending on and on.
         char rest[4096];
-        while (recv(fd_, rest, sizeof(rest), 0) > 0) {
+        for (int i = 0; i < 16 && recv(fd_, rest, sizeof(rest), 0) > 0; ++i) {
         }
         return false;
     }

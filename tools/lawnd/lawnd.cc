@@ -7,6 +7,8 @@
 #include "log.h"
 #include "options.h"
 
+#include "../finish.h"
+
 #include <curl/curl.h>
 #include <lawn/base.h>
 #include <sys/resource.h>
@@ -45,7 +47,7 @@ int main(int argc, char **argv)
         fputs(options.asks_for_help ? lawnd::help_text
                                     : "lawnd " LAWN_VERSION_STRING "\n",
               stdout);
-        return 0;
+        return finish_output("lawnd");
     }
     raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {

@@ -135,7 +135,8 @@ constexpr Row of_shards[] = {
 };
 
 constexpr Row only_totals[] = {
-    {"payload_bytes", "gauge", "Bytes of payload kept.",
+    {"payload_bytes", "gauge",
+     "Bytes of payload kept; 0 unless max_payload_bytes was set.",
      &lawn_durable_stats_t::payload_bytes},
     {"started_total", "counter", "Starts.", &lawn_durable_stats_t::started},
     {"stopped_total", "counter", "Timers stopped.",

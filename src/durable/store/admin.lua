@@ -79,9 +79,37 @@ local function rank_after(due_key, due, id)
     return low
 end
 
+-- The body of a timer of cron that is in no ZSET, since its next time is sought;
+-- nil if it is another timer.
+local function sought_body(due, bodies, id)
+    local body = call('HGET', bodies, id)
+    return is_periodic(body) and not call('ZSCORE', due, id) and body or nil
+end
+
+-- The cursor is "c" and that of SSCAN.
+local function list_sought(keys, cursor, most)
+    local page = try('SSCAN', keys[6], cursor, 'COUNT', most)
+    if page.err then
+        return page
+    end
+    local list = {}
+    for _, id in ipairs(page[2]) do
+        local body = sought_body(keys[1], keys[2], id)
+        if body then
+            local generation, due = unpack_struct('<dd', body)
+            list[#list + 1] = {id, PENDING, generation, due, attempt_of(body)}
+        end
+    end
+    return {page[1] == '0' and '0' or 'c' .. page[1], list}
+end
+
 -- The cursor is the due time and the id of the last one, as those before it may
 -- fire meanwhile.
 local function list_pending(keys, cursor, most)
+    local sought = string.match(cursor, '^c(%d+)$')
+    if sought then
+        return list_sought(keys, sought, most)
+    end
     local due, last = string.match(cursor, '^(%S+) (.+)$')
     if not tonumber(due) and cursor ~= '0' then
         return invalid('cursor')
@@ -97,7 +125,7 @@ local function list_pending(keys, cursor, most)
         end
     end
     local n = #ids
-    return {n < 2 * most and '0' or ids[n] .. ' ' .. ids[n - 1], list}
+    return {n < 2 * most and 'c0' or ids[n] .. ' ' .. ids[n - 1], list}
 end
 
 local function list_delivered(keys, cursor, most)
@@ -108,7 +136,8 @@ local function list_delivered(keys, cursor, most)
     local list, found = {}, page[2]
     for i = 1, #found, 2 do
         local id, body = found[i], found[i + 1]
-        if body_is_whole(body) and not call('ZSCORE', keys[1], id) then
+        if body_is_whole(body) and
+            state_of(body, call('ZSCORE', keys[1], id)) == DELIVERED then
             local generation, due = unpack_struct('<dd', body)
             list[#list + 1] = {id, DELIVERED, generation, due, attempt_of(body)}
         end
@@ -149,7 +178,7 @@ local function list_ended(keys, state, cursor, most)
     return {next_cursor, list}
 end
 
-register('lawn_list', 5, 3, 3, {'no-writes'}, function(keys, args)
+register('lawn_list', 6, 3, 3, {'no-writes'}, function(keys, args)
     local state = integer(args[1], PENDING, DEAD)
     local most = integer(args[3], 1, MAX_BATCH)
     if not state or not most then
@@ -190,17 +219,21 @@ local function flow_of(meta, stream)
     return about.length, about['entries-added']
 end
 
--- How many timers of cron are in no ZSET, since their next times are sought.
-local function sought_of(keys)
-    local sought = 0
-    for _, id in ipairs(call('SRANDMEMBER', keys[7], 500)) do
-        if is_periodic(call('HGET', keys[2], id)) and
-            not call('ZSCORE', keys[1], id) then
-            sought = sought + 1
+-- How many timers are pending. Those of cron whose next times are sought are in
+-- no ZSET.
+local function pending_of(due, bodies, cron)
+    local pending = call('ZCARD', due)
+    for _, id in ipairs(call('SRANDMEMBER', cron, 500)) do
+        if sought_body(due, bodies, id) then
+            pending = pending + 1
         end
     end
-    return sought
+    return pending
 end
+
+register('lawn_count', 3, 0, 0, {'no-writes'}, function(keys)
+    return pending_of(keys[1], keys[2], keys[3])
+end)
 
 register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
     local now = time()
@@ -210,7 +243,7 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
     local push_flight, push_added = flow_of(meta, keys[5])
     local stats = {
         'now', now,
-        'pending', call('ZCARD', keys[1]) + sought_of(keys),
+        'pending', pending_of(keys[1], keys[2], keys[7]),
         'due', call('ZCOUNT', keys[1], '-inf', now),
         'next', first[2] and tonumber(first[2]) or 0,
         'out_in_flight', out_flight,

@@ -186,6 +186,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
         local s = shard_of(keys[3], now)
         if not is_first_group(s, stream, group) then
             call('XACK', stream, group, unpack(entries))
+            trim(s, stream)
             for i = 1, #ids do
                 results[i] = 0
             end

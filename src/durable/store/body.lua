@@ -85,6 +85,12 @@ local function parse(text, at)
     return o
 end
 
+-- Whether it has what its next occurrence is reckoned from, if there is one.
+local function may_repeat(body, o)
+    return not o.every and not o.cron or
+        integer((unpack_struct('<d', body, 9)), 0, MOST) ~= nil
+end
+
 -- A tail of the options `o` and a payload.
 local function tail_of(o, payload)
     local flags = (o.token and TOKEN or 0) + (o.retry and RETRY or 0) +
@@ -115,6 +121,12 @@ end
 local function is_periodic(body)
     local flags = body and byte(body, HEAD + 1)
     return flags and flags >= EVERY and band(flags, EVERY + CRON) ~= 0
+end
+
+-- Of a timer that has this body, and is in the ZSET or not. One of cron whose
+-- next time is sought is in no ZSET, but will fire again.
+local function state_of(body, due)
+    return (due or is_periodic(body)) and PENDING or DELIVERED
 end
 
 local function token_of(body)

@@ -2,13 +2,14 @@
 --
 -- Times of cron timers, which the pumps reckon.
 
+-- The reply: [timers that are in the SET no more, [timer]].
 register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
     local most = integer(args[1], 1, 500)
     if not most then
         return invalid('count')
     end
     local ids = call('SRANDMEMBER', keys[2], most)
-    local list = {}
+    local list, removed = {}, 0
     for _, id in ipairs(ids) do
         local body = call('HGET', keys[1], id)
         local o = body and parse(body, HEAD + 1)
@@ -22,9 +23,10 @@ register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
             list[#list + 1] = {id, generation, after, o.expression, o.zone}
         else -- stopped, started anew, renewed, or not ours
             call('SREM', keys[2], id)
+            removed = removed + 1
         end
     end
-    return list
+    return {removed, list}
 end)
 
 -- The same for one that is tried again at `due`. An occurrence that comes first

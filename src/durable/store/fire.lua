@@ -15,9 +15,11 @@ end
 -- which it is to be looked for.
 local function next_occurrence(o, due, now)
     local policy, slack = policy_of(o)
+    local least = policy == COALESCE and now + 1 or
+        policy == SKIP and now - slack or 0
     local due_next
     if after_is_sought(o, due) then
-        return 0, 0, (unpack_struct('<d', o.after))
+        return 0, 0, math.max((unpack_struct('<d', o.after)), least - 1)
     elseif o.after then
         due_next = (unpack_struct('<d', o.after))
     elseif o.cron then
@@ -25,14 +27,8 @@ local function next_occurrence(o, due, now)
     else
         due_next = math.min(due + unpack_struct('<d', o.every), MOST)
     end
-    local least = due_next
-    if policy == COALESCE then
-        least = now + 1
-    elseif policy == SKIP then
-        least = now - slack
-    end
     if due_next == 0 then
-        return 0, 0, due
+        return 0, 0, math.max(due, least - 1)
     elseif due_next >= least then
         return due_next, 0
     elseif o.cron then
@@ -83,7 +79,7 @@ end
 -- Fires a timer with options: an error, or nil.
 local function fire_one(f, id, body)
     local o = parse(body, HEAD + 1)
-    if not o then
+    if not o or not may_repeat(body, o) then
         drop_corrupt(f, id, body)
         return nil
     end
@@ -189,8 +185,6 @@ local function settle(f, done, ended0, ended1)
         count(f.s, {missed = f.missed, corrupt = f.corrupt, bytes = f.bytes,
             again = #f.periodic})
     end
-    trim(f.s, f.out)
-    trim(f.s, f.push)
 end
 
 register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
@@ -218,5 +212,8 @@ register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
             return failure
         end
     end
+    -- Also if nothing has fired: what was answered since the last call goes.
+    trim(f.s, f.out)
+    trim(f.s, f.push)
     return upcoming(f, horizon, most)
 end)

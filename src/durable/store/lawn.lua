@@ -80,8 +80,8 @@
 --     limit (1..500), horizon_us, count (1..64)
 --     -> [now, [lateness], more 0|1, cron timers to renew, [due times]]: how
 --     late each that has fired is; the first time that is due, if there is one,
---     and those after it until now + horizon; ascending, distinct, of the first
---     `count` timers
+--     and those after it until now + horizon; ascending, of the first `count`
+--     timers
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
@@ -92,9 +92,10 @@
 --     which changes nothing
 -- lawn_take, due body meta STREAM ended0 ended1 dead: group, consumer,
 --     lease_us, count (1..500) [, entry, ..]
---     -> [[entry, deliveries, [fields]], ..]: those whose lease is over, now
---     this consumer's; or, of the entries, those that it has, given once more.
---     Those that have no attempt left become dead letters.
+--     -> [more 0|1, [[entry, deliveries, [fields]], ..]]: those whose lease is
+--     over, now this consumer's, and whether to ask again at once for others;
+--     or, of the entries, those that it has, given once more. Those that have
+--     no attempt left become dead letters.
 -- lawn_bury, due body meta STREAM ended0 ended1 dead: group, entry, .. -> how
 --     many of them, which could not be read, have become dead letters; those of
 --     another than the first group are acknowledged
@@ -114,9 +115,11 @@
 --     -> [1, generation, due], also if there is a timer that was replayed; or
 --     [0, 0, 0] if there is no such letter, or [0, generation, 0] if there is
 --     another timer of its id
--- lawn_list, due body meta ended0 ended1: state (1..6), cursor ("0"), count
+-- lawn_list, due body meta ended0 ended1 cron: state (1..6), cursor ("0"),
+--     count
 --     -> [cursor ("0" then: that was all), [[id, state, generation, due or end,
 --     attempt], ..]]
+-- lawn_count, due body cron: -> how many timers are pending
 -- lawn_drain, meta: 0|1 -> 1; while it is 1, starts are refused with LAWN FULL
 -- lawn_stats, due body meta out push dead cron: -> [name, number, ..]; of a
 --     stream in flight: what the first group has not answered, given to it or

@@ -97,9 +97,8 @@ local function repeated(keys, id, token, old, record, now)
     if old and body_is_whole(old) then
         if token_of(old) == token then
             local generation, due = unpack_struct('<dd', old)
-            local pending = call('ZSCORE', keys[1], id)
             return started(generation, due, 1, now,
-                pending and PENDING or DELIVERED)
+                state_of(old, call('ZSCORE', keys[1], id)))
         end
     elseif record and sub(record, HEAD + 10) == token then
         local generation, due = unpack_struct('<dd', record, 2)
@@ -311,12 +310,10 @@ register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
         body = head(0, 0, 1) .. '\0'
     end
     local generation = generation_of(body)
-    if args[2] and tonumber(args[2]) ~= generation then
-        return {pending and PENDING or DELIVERED, generation}
-    end
-    -- A cron timer whose next time is not known yet will fire again, too.
-    if not pending and not is_periodic(body) then
-        return {DELIVERED, generation}
+    local state = state_of(body, pending)
+    if state == DELIVERED or
+        (args[2] and tonumber(args[2]) ~= generation) then
+        return {state, generation}
     end
     local now = time()
     local s = shard_of(keys[3], now)
@@ -352,11 +349,12 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     end
     local body = call('HGET', keys[2], id)
     local o = body and parse(body, HEAD + 1)
-    if not o then
+    if not o or not may_repeat(body, o) then
         return {0, 0, 0}
     end
     local generation = generation_of(body)
     local pending = call('ZSCORE', keys[1], id)
+    local state = state_of(body, pending)
     local mark = mark_of(args)
     if o.mark and (o.every or o.cron) then
         mark = mark_of_both(o.mark, mark)
@@ -364,21 +362,30 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     local is_seen = generation == tonumber(args[2])
     if o.mark == mark and not is_seen then
         return {1, generation, (unpack_struct('<d', body, 9)), now}
-    elseif not is_seen or not pending then
-        return {0, generation, pending and PENDING or DELIVERED}
+    elseif not is_seen or state == DELIVERED then
+        return {0, generation, state}
     end
     if due and o.cron then
         return invalid('time: that of a cron timer is in its expression')
     end
-    if not due then
-        due = (unpack_struct('<d', body, 9))
+    local attempt = attempt_of(body)
+    local is_retry = due and o.after -- of an occurrence
+    if is_retry then
+        o.after, attempt = nil, 1
     end
+    due = due or (unpack_struct('<d', body, 9))
     o.mark = mark
     local tail = tail_of(o, payload or sub(body, o.payload))
     local failure
     generation, failure =
-        put_one(keys, id, bytes_of(body), due, attempt_of(body), tail, now)
-    return failure or {1, generation, due, now}
+        put_one(keys, id, bytes_of(body), due, attempt, tail, now)
+    if failure then
+        return failure
+    elseif not pending then
+        call('ZREM', keys[1], id) -- its time is sought
+    end
+    count(shard_of(keys[3], now), {superseded = is_retry and 1 or 0})
+    return {1, generation, due, now}
 end)
 
 register_of_shard('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
@@ -386,8 +393,7 @@ register_of_shard('lawn_get', 5, 1, 1, {'no-writes'}, function(keys, args)
     local now = time()
     local body = call('HGET', keys[2], id)
     if body then
-        local pending = call('ZSCORE', keys[1], id)
-        return {pending and PENDING or DELIVERED, now, body}
+        return {state_of(body, call('ZSCORE', keys[1], id)), now, body}
     end
     local record = find_end(keys[3], keys[4], keys[5], id)
     if record then

@@ -80,7 +80,7 @@ register('lawn_take', 7, 4, 4 + 500, {'allow-oom'}, function(keys, args)
         late = call('XPENDING', stream, group, 'IDLE', lease, '-', '+', most)
     end
     if #late == 0 then
-        return {}
+        return {0, {}}
     end
     local ids, deliveries = {}, {}
     for i, p in ipairs(late) do
@@ -108,7 +108,7 @@ register('lawn_take', 7, 4, 4 + 500, {'allow-oom'}, function(keys, args)
     end
     c.counts.taken = #taken
     apply(c)
-    return taken
+    return {#late == most and 1 or 0, taken}
 end)
 
 register('lawn_bury', 7, 2, 1 + MAX_BATCH, {'allow-oom'}, function(keys, args)
