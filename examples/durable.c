@@ -178,5 +178,9 @@ int main(int argc, char **argv)
     lawn_engine_remove(engine, source);
     lawn_durable_close(durable);
     lawn_engine_destroy(engine);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("durable: standard output");
+        return 1;
+    }
     return 0;
 }

@@ -40,6 +40,16 @@ static void check(bool is_done)
     }
 }
 
+/* Writes out what is buffered. Returns an exit status. */
+static int finish_output(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("epoll_server: standard output");
+        return 1;
+    }
+    return 0;
+}
+
 /* `operation` is EPOLL_CTL_ADD or EPOLL_CTL_MOD. */
 static void watch(int operation, int fd, uint32_t events, void *of)
 {
@@ -182,7 +192,8 @@ int main(int argc, char **argv)
     char *end = NULL;
     long port = serves ? strtol(argv[2], &end, 10) : 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        return puts(usage) < 0;
+        puts(usage);
+        return finish_output();
     }
     if (argc != 1 && (port < 1 || port > 65535 || *end != '\0')) {
         fprintf(stderr, "%s\n", usage);
@@ -209,5 +220,8 @@ int main(int argc, char **argv)
     check(send(client, "hello\n", 6, 0) == 6);
     run(false);
     lawn_engine_destroy(engine);
-    return recv(client, heard, sizeof(heard), MSG_WAITALL) == 6 ? 0 : 1;
+    if (recv(client, heard, sizeof(heard), MSG_WAITALL) != 6) {
+        return 1;
+    }
+    return finish_output();
 }

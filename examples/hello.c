@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 typedef struct {
-    lawn_timer_t timer; /* first: what expires is the request */
+    lawn_timer_t timer; /* first, so it has the request's address */
     const char *name;
     bool is_over;
 } request_t;

@@ -136,6 +136,10 @@ int main(void)
     lawn_engine_destroy(engine);
     printf("%u answered, %u timed out, %u early\n", atomic_load(&answered),
            atomic_load(&timed_out), atomic_load(&early));
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("threads: standard output");
+        return 1;
+    }
     return atomic_load(&answered) + atomic_load(&timed_out) ==
                        WORKERS * REQUESTS &&
                    atomic_load(&early) == 0

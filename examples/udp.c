@@ -50,6 +50,7 @@ typedef struct {
     lawn_conn_t conn;
     const char *name;
     int fd;
+    struct sockaddr_in peer;
     bool is_over;
     uint64_t total;  /* messages to send; 0: the server */
     uint64_t next;   /* the next message to send for the first time */
@@ -201,10 +202,17 @@ static unsigned poll_socket(void *arg)
             continue;
         }
         if (!side->conn.context) { /* the first sender is the peer */
-            (void)connect(side->fd, (struct sockaddr *)&from, length);
+            if (connect(side->fd, (struct sockaddr *)&from, length) != 0) {
+                continue; /* nobody could answer it */
+            }
+            side->peer = from;
             meet(side);
         }
-        receive(side, &datagram);
+        /* What others sent before the connect() is still in the queue. */
+        if (from.sin_addr.s_addr == side->peer.sin_addr.s_addr &&
+            from.sin_port == side->peer.sin_port) {
+            receive(side, &datagram);
+        }
     }
     send_new(side);
     return count;
@@ -222,6 +230,7 @@ static void open_side(side_t *side, const struct sockaddr_in *address)
     lawn_timer_init(&side->linger, end_linger);
     side->is_over = false;
     if (side->total != 0) {
+        side->peer = *address;
         meet(side);
     }
 }

@@ -180,8 +180,11 @@ static bool open_server(exchange_t *x)
         printf("waiting for a client on port %u\n", (unsigned)port);
     }
     int peer = -1;
-    while (peer < 0 && exchange_wait(x, POLLIN, LAWN_TIME_INFINITY)) {
+    bool may_come = true;
+    while (peer < 0 && may_come &&
+           exchange_wait(x, POLLIN, LAWN_TIME_INFINITY)) {
         peer = accept4(x->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        may_come = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
     }
     close(x->fd);
     x->fd = peer;

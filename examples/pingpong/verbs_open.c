@@ -86,9 +86,11 @@ static bool find_gid(transport_t *v)
     static const union ibv_gid empty;
     unsigned index = v->gid_index;
     const char *device = ibv_get_device_name(v->context->device);
-    if (index >= (unsigned)v->port.gid_tbl_len) {
+    /* An address has 8 bits for it. */
+    int count = v->port.gid_tbl_len < 256 ? v->port.gid_tbl_len : 256;
+    if (index >= (unsigned)count) {
         complain("--gid-index %u: %s has GIDs 0 to %d", index, device,
-                 v->port.gid_tbl_len - 1);
+                 count - 1);
         return false;
     }
     if (ibv_query_gid(v->context, (uint8_t)v->ib_port, (int)index, &v->gid) !=
