@@ -9,6 +9,8 @@
 #include "../tools/finish.h"
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 namespace bench
 {
@@ -19,6 +21,17 @@ inline int finish_output(int status)
 {
     const int written = ::finish_output(program_invocation_short_name);
     return status != 0 ? status : written;
+}
+
+// For programs of few arguments. Returns whether the help was asked for, and
+// prints it then.
+inline bool print_usage(int argc, char **argv, const char *usage)
+{
+    const bool is_asked = argc == 2 && strcmp(argv[1], "--help") == 0;
+    if (is_asked) {
+        puts(usage);
+    }
+    return is_asked;
 }
 
 } // namespace bench

@@ -36,6 +36,9 @@ double median(std::vector<double> &values)
 
 int main(int argc, char **argv)
 {
+    if (bench::print_usage(argc, argv, "usage: lawn_idle")) {
+        return bench::finish_output(0);
+    }
     if (argc > 1) {
         std::fprintf(stderr, "lawn_idle: unexpected argument '%s'\n", argv[1]);
         return 2;

@@ -5,6 +5,8 @@
 // same by a queue for that TTL. Passes of an engine that has nothing to do,
 // before and after it has a box for shared timers; and re-arms by their owner.
 
+#include "finish.h"
+
 #include <lawn/engine.h>
 #include <lawn/queue.h>
 #include <lawn/shared.h>
@@ -156,6 +158,9 @@ OPERATION(op_idle_pass_box)(World &world)
 
 int main(int argc, char **argv)
 {
+    if (bench::print_usage(argc, argv, "usage: lawn_instructions")) {
+        return bench::finish_output(0);
+    }
     if (argc > 1) {
         std::fprintf(stderr, "lawn_instructions: unexpected argument '%s'\n",
                      argv[1]);

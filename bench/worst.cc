@@ -66,11 +66,12 @@ public:
     // With a TTL of 250 to 500 ms.
     void start_all()
     {
-        each([this](lawn_timer_t *timer) {
-            lawn_timer_start(lawn, timer, ++now / 4,
+        size_t started = 0;
+        each([this, &started](lawn_timer_t *timer) {
+            now += ++started % 4 == 0;
+            lawn_timer_start(lawn, timer, now,
                              250 * msec + random() % (250 * msec));
         });
-        now /= 4;
     }
 
     uint64_t random()
@@ -210,9 +211,13 @@ bool run(const Case &which, size_t count)
 
 int main(int argc, char **argv)
 {
+    const char *const usage = "usage: lawn_worst [TIMERS, 1e6]";
+    if (bench::print_usage(argc, argv, usage)) {
+        return bench::finish_output(0);
+    }
     const double count = argc > 1 ? strtod(argv[1], nullptr) : 1e6;
     if (argc > 2 || !(count >= 1 && count <= 1e8)) {
-        fprintf(stderr, "usage: lawn_worst [TIMERS, 1e6]\n");
+        fprintf(stderr, "%s\n", usage);
         return 2;
     }
     printf("%g timers, budget %u; us for one advance\n", count, budget);

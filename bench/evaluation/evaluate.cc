@@ -273,12 +273,12 @@ Options parse(int argc, char **argv)
         apply(choice, argument, options);
     }
     std::string named;
-    for (; optind < argc; ++optind) {
-        named += (named.empty() ? "" : ",") + std::string(argv[optind]);
+    for (int i = optind; i < argc; ++i) {
+        named += (i == optind ? "" : ",") + std::string(argv[i]);
     }
     options.experiments =
-        named.empty() ? pointers(experiments)
-                      : choose(experiments, named, "experiments", name_of);
+        optind == argc ? pointers(experiments)
+                       : choose(experiments, named, "experiments", name_of);
     options.long_run.seed = options.seed;
     return options;
 }

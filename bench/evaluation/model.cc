@@ -320,9 +320,13 @@ bool parse(int argc, char **argv, Options *options)
 
 int main(int argc, char **argv)
 {
+    const char *const usage = "usage: lawn_model [--quick] [--seed N]";
+    if (bench::print_usage(argc, argv, usage)) {
+        return bench::finish_output(0);
+    }
     Options options;
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: lawn_model [--quick] [--seed N]\n");
+        fprintf(stderr, "%s\n", usage);
         return 2;
     }
     try {

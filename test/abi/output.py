@@ -37,10 +37,14 @@ def main():
             check_full(program, "--clock")
         if name == "example_udp":
             check_full(program, "--count", "10")
-        if name == "example_service":
+        if name == "lawnd":
+            check_full(program, "--version")
+        if name in ("example_service", "example_threads"):
             check_full(program)
         else:
             check_full(program, "--help")
+        if name == "example_epoll_server":
+            check_full(program)
         if name.startswith("pingpong"):
             # -q is known.
             check_refused(program, ["-qY"], "bad option -Y")

@@ -27,6 +27,19 @@ int main(void)
 }
 END
 
+cat >"$work/state.c" <<'END'
+#include <lawn/durable.h>
+#include <stdio.h>
+int main(void)
+{
+    const lawn_durable_params_t params = {.url = "no URL"};
+    lawn_durable_t *durable;
+    puts(lawn_durable_state_string(LAWN_DURABLE_DEAD));
+    return lawn_durable_open(&params, &durable) == LAWN_OK ||
+           lawn_status_string(LAWN_OK) == NULL;
+}
+END
+
 quietly() {
     "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 }
@@ -68,8 +81,16 @@ fi
 mkdir -p "$work/user/subprojects"
 ln -s "$root" "$work/user/subprojects/lawn"
 cp "$work/ten.c" "$work/user/"
-cat >"$work/user/meson.build" <<'END'
-project('user', 'c')
+echo "project('user', 'c')" >"$work/user/meson.build"
+# First: what a program needs that asks for nothing else.
+if [ "$durable" ]; then
+    cp "$work/state.c" "$work/user/"
+    cat >>"$work/user/meson.build" <<'END'
+executable('state', 'state.c',
+  dependencies: dependency('lawn-durable', fallback: 'lawn'))
+END
+fi
+cat >>"$work/user/meson.build" <<'END'
 executable('ten', 'ten.c',
   dependencies: dependency('lawn', fallback: ['lawn', 'lawn_dep']))
 END
@@ -77,6 +98,7 @@ quietly "$MESON" setup "$work/build" "$work/user" --prefix "$work/prefix" \
     --libdir lib -Doptimization=0 -Ddebug=false -Dlawn:default_library=both
 quietly "$MESON" install -C "$work/build" --tags runtime,devel
 expect rang "$work/build/ten"
+[ ! "$durable" ] || expect dead "$work/build/state"
 echo "ok subproject"
 
 # Installed.
@@ -95,18 +117,6 @@ echo "ok static"
 
 # The durable tier's headers are used with lawn's, and so is the library.
 if [ "$durable" ]; then
-    cat >"$work/state.c" <<'END'
-#include <lawn/durable.h>
-#include <stdio.h>
-int main(void)
-{
-    const lawn_durable_params_t params = {.url = "no URL"};
-    lawn_durable_t *durable;
-    puts(lawn_durable_state_string(LAWN_DURABLE_DEAD));
-    return lawn_durable_open(&params, &durable) == LAWN_OK ||
-           lawn_status_string(LAWN_OK) == NULL;
-}
-END
     read -ra flags < <(pkg-config --cflags --libs lawn-durable)
     # shellcheck disable=SC2086
     $CC -std=c11 "$work/state.c" -o "$work/state" "${flags[@]}"

@@ -4,7 +4,7 @@
 that an output which is cut short is a failure.
 
 usage: commands.py LAWN_BENCH LAWN_EVALUATE LAWN_MODEL LAWN_IDLE \\
-           LAWN_INSTRUCTIONS"""
+           LAWN_INSTRUCTIONS LAWN_WORST"""
 import subprocess
 import sys
 
@@ -36,7 +36,7 @@ def check_refused(program, options, error):
 
 
 def main():
-    bench, evaluate, model, idle, instructions = sys.argv[1:]
+    bench, evaluate, model, idle, instructions, worst = sys.argv[1:]
     small = ("--quick", "--contenders", "lawn", "--sizes", "10")
     for options in (("--help",), ("--version",), ("threads", "--help"),
                     ("threads", "--quick"),
@@ -45,6 +45,14 @@ def main():
     for options in (("--help",), ("insertion", *small)):
         check_full(evaluate, "lawn_evaluate", *options)
     check_full(model, "lawn_model", "--quick")
+    for program, name in ((model, "lawn_model"), (idle, "lawn_idle"),
+                          (instructions, "lawn_instructions"),
+                          (worst, "lawn_worst")):
+        check_full(program, name, "--help")
+        result = run(program, "--help")
+        expect(result.returncode == 0 and
+               result.stdout.startswith(f"usage: {name}") and
+               result.stderr == "", f"no help of {name}: {result}")
 
     help_text = run(bench, "threads", "--help")
     expect(help_text.returncode == 0 and
@@ -63,8 +71,11 @@ def main():
             (["threads", "--no"], "unknown option --no")):
         check_refused(bench, options, f"lawn_bench: {error}; see --help")
     check_refused(idle, ["word"], "lawn_idle: unexpected argument 'word'")
-    check_refused(instructions, ["--help"],
-                  "lawn_instructions: unexpected argument '--help'")
+    check_refused(instructions, ["word"],
+                  "lawn_instructions: unexpected argument 'word'")
+    for options in ([""], ["", "insertion"], ["insertion", ""]):
+        check_refused(evaluate, options, "lawn_evaluate: experiments: there is "
+                      "no ''; see --help")
     for failure in failures:
         print(failure, file=sys.stderr)
     print(f"{len(failures)} failures")
