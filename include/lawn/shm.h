@@ -154,8 +154,8 @@ LAWN_API uint64_t lawn_shm_id(const lawn_shm_client_t *client);
  * client of the same owner. Returns false if that client was closed or has
  * died, and the owner has taken back everything that it had. If `id` is 0 or
  * the owner's own, the question is whether the owner is still there, which
- * takes a system call. The child of a fork that asks this of its parent's
- * client gets false. Any thread may call it. */
+ * takes a system call; the child of a fork that asks its parent's client about
+ * the owner gets false. Any thread may call it. */
 LAWN_API bool lawn_shm_is_open(const lawn_shm_client_t *client, uint64_t id);
 
 /* The time of the owner's engine, in ticks. Any thread may call it. */

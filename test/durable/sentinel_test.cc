@@ -33,7 +33,7 @@ public:
             << "port " << port << "\nbind 127.0.0.1\nprotected-mode no\n"
             << "logfile " << directory << "/sentinel.log\ndir " << directory
             << "\nsentinel monitor mymaster 127.0.0.1 " << master_port
-            << " 1\nsentinel down-after-milliseconds mymaster 300\n"
+            << " 1\nsentinel down-after-milliseconds mymaster 1000\n"
                "sentinel failover-timeout mymaster 2000\n";
         const char *const server = getenv("LAWN_REDIS_SERVER");
         const std::string program = server ? server : "redis-server";

@@ -310,6 +310,26 @@ TEST_F(DurableHostile, APeriodicTimerWithoutADueTimeStopsNobody)
     EXPECT_EQ(state("0"), 0);
 }
 
+TEST_F(DurableHostile, AnUpdateBringsBackAPeriodicTimerThatOthersTookOut)
+{
+    Options every;
+    every.every_us = hour;
+    Options cron;
+    cron.cron = "0 0 1 1 *";
+    cron.next_us = max_time - 1;
+    for (const auto &[id, options] :
+         {std::pair("every", every), {"cron", cron}}) {
+        const Started started = start(id, ago(1), "x", options);
+        server.command({"ZREM", key("due"), id});
+        EXPECT_TRUE(decoded<Updated>(
+                        call("lawn_update", ops,
+                             {id, std::to_string(started.generation), "", "y"}))
+                        .updated)
+            << id;
+    }
+    EXPECT_EQ(fire().fired(), 2U);
+}
+
 // Such as one that only the consumers find to be no timer.
 TEST_F(DurableHostile, WhatAConsumerCannotReadIsBuriedWithItsTimer)
 {

@@ -103,6 +103,11 @@ local function tail_of(o, payload)
         (o.mark or '') .. payload
 end
 
+-- Whether the pumps are asked for the next time of this.
+local function next_is_sought(o)
+    return o.cron and unpack_struct('<d', o.next) == 0
+end
+
 -- Whether this is tried again while the next occurrence is not known.
 local function after_is_sought(o, due)
     return o.cron and o.after and unpack_struct('<d', o.after) <= due

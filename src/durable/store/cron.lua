@@ -14,7 +14,7 @@ register('lawn_cron', 2, 1, 1, {'allow-oom'}, function(keys, args)
         local body = call('HGET', keys[1], id)
         local o = body and parse(body, HEAD + 1)
         local generation, after
-        if o and o.cron and unpack_struct('<d', o.next) == 0 then
+        if o and next_is_sought(o) then
             generation, after = unpack_struct('<dd', body)
             after = o.after and unpack_struct('<d', o.after) or after
         end
@@ -60,8 +60,8 @@ end
 local function renew(s, keys, id, generation, due_next)
     local body = call('HGET', keys[2], id)
     local o = body and parse(body, HEAD + 1)
-    if not o or not o.cron or generation_of(body) ~= generation or
-        unpack_struct('<d', o.next) ~= 0 then
+    if not o or not next_is_sought(o) or
+        generation_of(body) ~= generation then
         return 0
     end
     local due = (unpack_struct('<d', body, 9))

@@ -107,8 +107,9 @@
 --     On shard 0 without `first`; its reply is
 --     `first` for the others.
 -- lawn_cron, body cron: count (1..500)
---     -> [[id, generation, after, expression, zone], ..]: for each, the first
---     time of the expression after `after` is wanted by
+--     -> [removed, [[id, generation, after, expression, zone], ..]]: how many of
+--     the SET needed no time and are in it no more; and for each of the others,
+--     the first time of the expression after `after` is wanted by
 -- lawn_renew, due body meta cron: id, generation, next, .. -> how many it took;
 --     next 0: the expression has no further time, the timer ends with the next
 -- lawn_replay, due body meta dead: shards, entry or "", id

@@ -381,8 +381,8 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
         put_one(keys, id, bytes_of(body), due, attempt, tail, now)
     if failure then
         return failure
-    elseif not pending then
-        call('ZREM', keys[1], id) -- its time is sought
+    elseif not pending and next_is_sought(o) then
+        call('ZREM', keys[1], id)
     end
     count(shard_of(keys[3], now), {superseded = is_retry and 1 or 0})
     return {1, generation, due, now}

@@ -433,7 +433,7 @@ TEST_F(EngineCopies, AreOfOneSideOfAReset)
         return;
     }
     const OnOneProcessor pinned;
-    for (const unsigned steps : {30, 100, 300, 1000}) {
+    for (const unsigned steps : {30, 100, 300, 700}) {
         fire(5);
         const pid_t pid = begin_copy();
         ASSERT_GT(pid, 0);
