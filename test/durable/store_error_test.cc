@@ -96,6 +96,76 @@ TEST_F(DurableError, ACounterThatIsNoNumberBeginsAnew)
     EXPECT_EQ(stats()["success"], 1);
 }
 
+// Nothing has been done, and the message names the key.
+TEST_F(DurableError, GenerationsThatAreNoNumbersAreNamed)
+{
+    Options periodic;
+    periodic.every_us = hour;
+    start("tick", ago(1), "", periodic);
+    const Started a = start("a", "+1000000000");
+    const std::string line = "LAWN CORRUPT " + key("meta") + ", field gen: ";
+    const auto expect_named = [&](const Reply &reply) {
+        EXPECT_EQ(reply.string.substr(0, line.size()), line)
+            << to_string(reply);
+    };
+    for (const char *gen : {"text", "1.5e17", "9223372036854775807", ""}) {
+        server.command({"HSET", key("meta"), "gen", gen});
+        forget_shard();
+        expect_named(start_reply(start_args("b", "+1000000000")));
+        expect_named(call("lawn_update", "due body meta",
+                          {"a", std::to_string(a.generation), "+5"}));
+        expect_named(fire_reply());
+        EXPECT_EQ(state("b"), 0);
+        EXPECT_EQ(state("tick"), pending);
+        EXPECT_EQ(server.command({"XLEN", key("out")}).integer, 0);
+    }
+    server.command({"HSET", key("meta"), "gen", "7"});
+    EXPECT_EQ(fire().fired(), 1U);
+    EXPECT_EQ(start("b", "+1000000000").state, pending);
+}
+
+// Of a server that looks at the shard for the first time.
+TEST_F(DurableError, WhatIsCountedOfGenerationsIsNoReasonToRefuseAStart)
+{
+    server.command({"HSET", key("meta"), "gen", "7", "raised", "text"});
+    forget_shard();
+    const int64_t before = now();
+    EXPECT_GE(start("a", "+1000000000").generation,
+              static_cast<uint64_t>(before));
+    EXPECT_EQ(stats()["pending"], 1);
+}
+
+TEST_F(DurableError, AStreamThatTakesNoMoreIsNamedAndLosesNothing)
+{
+    Options target;
+    target.target = "http://x/";
+    for (const char *const name : {"out", "push"}) {
+        server.command({"RENAME", key("out"), key("kept")});
+        server.command({"XADD", key(name),
+                        "18446744073709551615-18446744073709551615", "x", "y"});
+        start("a", ago(1), "", *name == 'p' ? target : Options());
+        const Reply reply = fire_reply();
+        const std::string line = "LAWN CORRUPT " + key(name) + ": ";
+        EXPECT_EQ(reply.string.substr(0, line.size()), line)
+            << to_string(reply);
+        EXPECT_EQ(state("a"), pending);
+        EXPECT_EQ(server.command({"XLEN", key(name)}).integer, 1);
+        server.command({"DEL", key(name)});
+        server.command({"RENAME", key("kept"), key("out")});
+        EXPECT_EQ(fire().fired(), 1U);
+        EXPECT_EQ(state("a"), delivered);
+    }
+    // What the user may not do is no fault of the key.
+    start("b", ago(1));
+    server.command({"ACL", "SETUSER", "default", "-xadd"});
+    const Reply reply = fire_reply();
+    EXPECT_TRUE(reply.is_error()) << to_string(reply);
+    EXPECT_EQ(reply.string.find("CORRUPT"), std::string::npos)
+        << to_string(reply);
+    server.command({"ACL", "SETUSER", "default", "+xadd"});
+    EXPECT_EQ(fire().fired(), 1U);
+}
+
 // The pump takes whole microseconds of our time only.
 TEST_F(DurableError, DueTimesThatAreNoneAreNotToldToThePump)
 {

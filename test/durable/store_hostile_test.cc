@@ -426,7 +426,7 @@ TEST_F(DurableHostile, WithoutGenerationsAPeriodicTimerStays)
     periodic.every_us = 1000000;
     start("a", ago(1), "", periodic);
     server.command({"HSET", key("meta"), "gen", "text"});
-    refused("lawn_fire", fire_keys, {"1", "0", "1"}, "ERR");
+    refused("lawn_fire", fire_keys, {"1", "0", "1"}, "LAWN CORRUPT");
     EXPECT_EQ(state("a"), pending);
     server.command({"HSET", key("meta"), "gen", "7"});
     EXPECT_EQ(fire().fired(), 1U);

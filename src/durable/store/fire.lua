@@ -98,11 +98,11 @@ local function fire_one(f, id, body)
     local late = lateness(f, body)
     local is_missed = policy == SKIP and late > slack and attempt_of(body) == 1
     if not is_missed then
-        local added = try('XADD', o.target and f.push or f.out, '*', 'i', id,
-            'b', f.stamp .. body)
+        local stream = o.target and f.push or f.out
+        local added = try('XADD', stream, '*', 'i', id, 'b', f.stamp .. body)
         if added.err then
             count(f.s, {again = generation and 1 or 0})
-            return added
+            return name_key(added, stream)
         end
         add_fired(f, late)
     else
@@ -129,7 +129,7 @@ local function fire_all(f, ids, bodies)
         if flags and flags < MISFIRE then
             local added = try('XADD', out, '*', 'i', ids[i], 'b', stamp .. body)
             if added.err then
-                failure = added
+                failure = name_key(added, out)
             else
                 add_fired(f, lateness(f, body))
             end

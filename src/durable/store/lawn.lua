@@ -212,6 +212,17 @@ local function name_wrong_key(message, keys)
     return nil
 end
 
+-- Redis says what is wrong with what a key holds, but not which key that is.
+-- What is wrong with its type, name_wrong_key() says. What the user may not do
+-- is no fault of the key.
+local function name_key(failure, key)
+    local why = string.match(failure.err, '^%-?ERR (.*)')
+    if not why or find(why, '[Uu]ser ') then
+        return failure
+    end
+    return redis.error_reply('LAWN CORRUPT ' .. key .. ': ' .. why)
+end
+
 -- Registers a function that wants so many keys and arguments.
 local function register(name, keys_wanted, args_least, args_most, flags, run)
     redis.register_function{
@@ -232,6 +243,9 @@ local function register(name, keys_wanted, args_least, args_most, flags, run)
                 return reply
             end
             local message = is_run and reply.err or tostring(reply)
+            if not find(message, '^%-?%u+ ') then
+                message = 'ERR ' .. message -- a fault of ours
+            end
             return name_wrong_key(message, keys) or is_run and reply or
                 redis.error_reply(message)
         end,

@@ -25,7 +25,7 @@ register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
     local shards = integer(m[2] or '', 1, 1024)
     if m[2] and not shards then
         return redis.error_reply(
-            'LAWN CORRUPT the number of shards of the namespace')
+            'LAWN CORRUPT ' .. keys[1] .. ', field shards: no number of shards')
     elseif not shards then
         shards = wanted[1] > 0 and wanted[1] or default_shards()
         wanted[4] = wanted[4] > 0 and wanted[4] or KEEP_US

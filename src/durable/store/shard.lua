@@ -48,21 +48,38 @@ local function forget_shard(meta)
     shards[meta] = nil
 end
 
+-- Adds to the counters of the shard. Bytes are counted where there is a bound.
+-- The timers have been written by now. So a counter that somebody has made a
+-- text of begins anew.
+local function count(s, counts)
+    for name, n in next, counts do
+        if n ~= 0 and (name ~= 'bytes' or s.max_bytes) and
+            type(try('HINCRBY', s.meta, name, n)) == 'table' then
+            try('HSET', s.meta, name, math.max(n, 0))
+        end
+    end
+end
+
 -- A server that has just got the shard may have lost the last generations that
 -- were given. So they are at least the time when it looks at the shard, and go
 -- on from there one by one. `raised` is what was left out by that. Returns the
--- last of `count` new ones.
-local function new_generations(s, now, count)
+-- last of `wanted` new ones. It fails if they are no numbers: to begin anew
+-- would give some twice.
+local function new_generations(s, now, wanted)
     if not s.is_raised then
-        s.is_raised = true
         local known = call('HGET', s.meta, 'gen')
         local last = tonumber(known or 0)
         if last and last < now then
-            call('HINCRBY', s.meta, 'raised', now - last)
             call('HSET', s.meta, 'gen', now)
+            count(s, {raised = now - last})
         end
+        s.is_raised = last ~= nil
     end
-    return call('HINCRBY', s.meta, 'gen', count)
+    local last = try('HINCRBY', s.meta, 'gen', wanted)
+    if type(last) == 'table' then
+        error(name_key(last, s.meta .. ', field gen').err, 0)
+    end
+    return last
 end
 
 -- A timer is due at `due`: wakes the pumps, unless all of them call before. Or
@@ -126,16 +143,4 @@ end
 
 local function find_end(meta, ended0, ended1, id)
     return find_ends(meta, ended0, ended1, {id})[1]
-end
-
--- Adds to the counters of the shard. Bytes are counted where there is a bound.
--- The timers have been written by now. So a counter that somebody has made a
--- text of begins anew.
-local function count(s, counts)
-    for name, n in next, counts do
-        if n ~= 0 and (name ~= 'bytes' or s.max_bytes) and
-            type(try('HINCRBY', s.meta, name, n)) == 'table' then
-            try('HSET', s.meta, name, math.max(n, 0))
-        end
-    end
 end
