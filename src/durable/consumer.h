@@ -93,6 +93,9 @@ private:
                  bool is_blocking) const;
     void on_read(const std::vector<unsigned> &shards, const Answer &answer);
     void on_refused(const std::vector<unsigned> &shards, const Answer &answer);
+    // The same of the whole server: told when it has not passed for as long as
+    // a request may take.
+    void on_busy(const std::vector<unsigned> &shards, const Answer &answer);
     void recover();
     void recover_one();
     void ask(unsigned shard, const Args &command, Done done);
@@ -112,6 +115,8 @@ private:
     std::unordered_map<std::string, unsigned> keys_; // the shards of them
     std::unique_ptr<Channel> channel_;
     Timer pause_;
+    // By the server, and without an answer to a read since then; or infinity.
+    lawn_time_t refused_since_ = LAWN_TIME_INFINITY;
     size_t next_ = 0;    // where to look next, when there is little room
     size_t in_vain_ = 0; // how many in succession had nothing
     size_t round_ = 0;   // how many there are to look at; 0: one is read alone
@@ -156,6 +161,7 @@ private:
     // All of them have been asked to be joined, and have answered.
     bool is_settled(const std::vector<unsigned> &shards) const;
     void set_trouble(unsigned shard, const Answer &answer);
+    void tell(unsigned shard, const char *why);
     void set_take_trouble(unsigned shard, const Answer &answer);
     void leave_out(unsigned shard, const Answer &answer);
 

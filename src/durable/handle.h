@@ -12,7 +12,8 @@
 #include <memory>
 #include <new>
 #include <set>
-#include <string.h>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace lawn::durable
@@ -32,13 +33,21 @@ public:
 // failures pass, or keep the whole client from its work, which the link tells.
 inline bool is_lasting(const Answer &answer)
 {
+    const std::string_view error = answer.error ? answer.error : "";
+    const auto begins = [error](std::string_view text) {
+        return error.compare(0, text.size(), text) == 0;
+    };
+    if (answer.status == LAWN_ERR_TIMED_OUT && begins(not_done_in_time)) {
+        // What passes, such as BUSY, is waited for: here it has not passed. A
+        // server's refusal begins with a word in capitals, and what we say of
+        // connections does not.
+        const size_t why = sizeof(not_done_in_time) + 1; // behind ": "
+        return why < error.size() && error[why] >= 'A' && error[why] <= 'Z';
+    }
     return answer.status == LAWN_ERR_CORRUPT ||
            answer.status == LAWN_ERR_INVALID_PARAM ||
            answer.status == LAWN_ERR_UNSUPPORTED ||
-           (answer.status != LAWN_OK && answer.error &&
-            // The latter is waited for, and so within another line.
-            (strncmp(answer.error, "MISCONF", 7) == 0 ||
-             strstr(answer.error, "NOREPLICAS")));
+           (answer.status != LAWN_OK && (begins("MISCONF") || begins("ERR ")));
 }
 
 } // namespace lawn::durable

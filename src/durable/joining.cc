@@ -138,14 +138,21 @@ bool ConsumerCore::is_settled(const std::vector<unsigned> &shards) const
                         [this](unsigned i) { return shards_[i].is_joining; });
 }
 
-// The first reason stays until the shard was read: it names the key.
 void ConsumerCore::set_trouble(unsigned shard, const Answer &answer)
 {
-    std::string &trouble = shards_[shard].trouble;
     shards_[shard].is_suspect = true;
-    if (is_lasting(answer) && trouble.empty()) {
-        trouble = "cannot read " + link_.key(shard, config_.stream) + ": " +
-                  answer.error;
+    if (is_lasting(answer)) {
+        tell(shard, answer.error);
+    }
+}
+
+// The first reason stays until the shard was read: it names the key.
+void ConsumerCore::tell(unsigned shard, const char *why)
+{
+    std::string &trouble = shards_[shard].trouble;
+    if (trouble.empty()) {
+        trouble =
+            "cannot read " + link_.key(shard, config_.stream) + ": " + why;
     }
 }
 

@@ -303,7 +303,7 @@ void LinkImpl::on_timer(Request *request)
                                          : request->trouble;
         const char *const why = trouble.empty() ? error() : trouble.c_str();
         const std::string text = why ? ": " + std::string(why) : "";
-        finish(request, LAWN_ERR_TIMED_OUT, ("not done in time" + text).c_str(),
+        finish(request, LAWN_ERR_TIMED_OUT, (not_done_in_time + text).c_str(),
                nullptr);
     }
 }

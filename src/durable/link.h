@@ -41,6 +41,11 @@ enum class Key {
     pumps
 };
 
+// Begins the line about a request that the store has refused, or that could not
+// be sent, until its time was over. Behind it and ": " is why, if that is
+// known.
+constexpr char not_done_in_time[] = "not done in time";
+
 struct Answer {
     lawn_status_t status;
     const char *error;       // one line; "" if the status is OK

@@ -195,12 +195,8 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     if (answer.status != LAWN_OK || !decode(answer.reply, &fired)) {
         ++stats_.errors;
         schedule_->on_lost(shard, call, now);
-        if (is_lasting(answer) || answer.status == LAWN_OK) {
-            troubles_[shard] =
-                "cannot fire shard " + std::to_string(shard) + ": " +
-                (answer.status == LAWN_OK ? "nobody can read its answer"
-                                          : answer.error);
-        }
+        note_failure("cannot fire shard " + std::to_string(shard), answer,
+                     &troubles_[shard]);
         return;
     }
     troubles_[shard].clear();
@@ -226,6 +222,16 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     }
 }
 
+void PumpCore::note_failure(const std::string &what, const Answer &answer,
+                            std::string *trouble)
+{
+    if (answer.status == LAWN_OK) {
+        *trouble = what + ": nobody can read its answer";
+    } else if (is_lasting(answer)) {
+        *trouble = what + ": " + answer.error;
+    }
+}
+
 std::string PumpCore::trouble() const
 {
     for (const auto *const all : {&troubles_, &cron_troubles_}) {
@@ -234,6 +240,9 @@ std::string PumpCore::trouble() const
                 return trouble;
             }
         }
+    }
+    if (!beat_trouble_.empty()) {
+        return beat_trouble_;
     }
     for (const std::unique_ptr<Channel> &channel : channels_) {
         if (!channel->trouble().empty()) {
@@ -275,11 +284,15 @@ void PumpCore::beat(bool is_staying)
 void PumpCore::on_beat(const Answer &answer)
 {
     std::vector<std::string_view> names;
-    if (is_closed_ || answer.status != LAWN_OK ||
-        !decode(answer.reply, &names)) {
+    if (is_closed_) {
         return;
     }
     touch();
+    if (answer.status != LAWN_OK || !decode(answer.reply, &names)) {
+        note_failure("cannot find the other pumps", answer, &beat_trouble_);
+        return;
+    }
+    beat_trouble_.clear();
     const lawn_time_t now = link_.loop().now();
     const std::vector<std::string> pumps(names.begin(), names.end());
     for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
@@ -328,9 +341,12 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     if (answer.status != LAWN_OK || !decode(answer.reply, &found)) {
         ++stats_.errors;
         sweep_soon();
+        note_failure("cannot find cron timers of shard " +
+                         std::to_string(shard),
+                     answer, &cron_troubles_[shard]);
         return;
     }
-    cron_troubles_[shard].clear();
+    std::string trouble;
     Call call;
     call.function = "lawn_renew";
     call.keys = {Key::due, Key::body, Key::meta, Key::cron};
@@ -342,34 +358,50 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
                                                std::to_string(timer.generation),
                                                std::to_string(next_us)});
         } else {
-            cron_troubles_[shard] =
-                "cannot load the time zone " + std::string(timer.zone);
+            trouble = "cannot load the time zone " + std::string(timer.zone);
         }
     }
     // Those that were removed may have hidden others.
     if (call.args.empty()) {
+        cron_troubles_[shard] = trouble;
         if (found.removed > 0) {
             renew_crons(shard);
         }
         return;
     }
     const bool is_more = found.removed + found.timers.size() == most_crons;
-    link_.call(
-        std::move(call), [weak = weak_from_this(), shard, is_more,
-                          removed = found.removed](const Answer &renewed) {
-            const auto self = weak.lock();
-            if (!self || self->is_closed_) {
-                return;
-            }
-            self->touch();
-            self->is_renewing_[shard] = false;
-            if (renewed.status != LAWN_OK) {
-                self->sweep_soon();
-            } else if (is_more && (removed > 0 || renewed.reply->integer > 0)) {
-                self->renew_crons(shard);
-            }
-        });
+    link_.call(std::move(call),
+               [weak = weak_from_this(), shard, is_more, trouble,
+                removed = found.removed](const Answer &renewed) {
+                   const auto self = weak.lock();
+                   if (!self || self->is_closed_) {
+                       return;
+                   }
+                   self->on_renewed(shard, trouble, renewed);
+                   if (renewed.status == LAWN_OK && is_more &&
+                       (removed > 0 || renewed.reply->integer > 0)) {
+                       self->renew_crons(shard);
+                   }
+               });
     is_renewing_[shard] = true;
+}
+
+// What was told before stays until then: otherwise it would seem to be over
+// each time that lawn_cron alone is answered.
+void PumpCore::on_renewed(unsigned shard, const std::string &trouble,
+                          const Answer &answer)
+{
+    touch();
+    is_renewing_[shard] = false;
+    if (answer.status == LAWN_OK) {
+        cron_troubles_[shard] = trouble;
+    } else {
+        ++stats_.errors;
+        sweep_soon();
+        note_failure("cannot give cron timers of shard " +
+                         std::to_string(shard) + " their next times",
+                     answer, &cron_troubles_[shard]);
+    }
 }
 
 // Puts 0 into *next_us if the expression has no further time. Returns false if

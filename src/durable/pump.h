@@ -61,12 +61,19 @@ private:
     int64_t store_time(unsigned shard, lawn_time_t time) override;
     lawn_time_t send_time(unsigned shard, int64_t store_us) override;
     void on_fired(unsigned shard, uint64_t call, const Answer &answer);
+    // Keeps in *trouble why the call that was to do `what` has failed, unless
+    // that passes.
+    static void note_failure(const std::string &what, const Answer &answer,
+                             std::string *trouble);
 
     void beat(bool is_staying);
     void on_beat(const Answer &answer);
 
     void renew_crons(unsigned shard);
     void on_crons(unsigned shard, const Answer &answer);
+    // `trouble`: what keeps others of them from their next time, or "".
+    void on_renewed(unsigned shard, const std::string &trouble,
+                    const Answer &answer);
     bool find_next(const CronTimer &timer, int64_t *next_us);
 
     // Something happened in this poll: counts it, and arms the timer at the
@@ -85,6 +92,7 @@ private:
     std::vector<bool> is_renewing_;
     std::vector<std::string> troubles_; // why a shard cannot be fired, or ""
     std::vector<std::string> cron_troubles_; // the same of its cron timers
+    std::string beat_trouble_; // why others are not heard of, or ""
     std::map<std::string, std::unique_ptr<Cron>> crons_; // parsed already
     Timer call_timer_;
     Timer beat_timer_;

@@ -75,6 +75,7 @@ void Reader::open()
     events.lost = [this](const char *) {
         pause_.stop();
         to_recover_.clear();
+        refused_since_ = LAWN_TIME_INFINITY;
         is_busy_ = true; // until it is connected again
     };
     channel_ = core_.link_.open_channel(shards_.front(), {}, std::move(events));
@@ -219,6 +220,7 @@ void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
         return;
     }
     is_busy_ = false;
+    refused_since_ = LAWN_TIME_INFINITY;
     for (const unsigned shard : shards) {
         core_.shards_[shard].is_suspect = false;
         core_.shards_[shard].trouble.clear();
@@ -242,6 +244,8 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
         pause_.start_after(failure_pause_us);
         if (has_no_group(answer)) {
             core_.rejoin();
+        } else {
+            on_busy(shards, answer);
         }
         return;
     }
@@ -256,6 +260,19 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
     } else {
         is_busy_ = false;
         read();
+    }
+}
+
+void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
+{
+    const lawn_time_t now = core_.link_.loop().now();
+    refused_since_ = std::min(refused_since_, now);
+    const auto limit_us =
+        static_cast<double>(core_.durable_->params.request_timeout_us);
+    for (const unsigned shard : shards) {
+        if (now - refused_since_ >= lawn_time_from_usec(limit_us)) {
+            core_.tell(shard, answer.error);
+        }
     }
 }
 
@@ -376,9 +393,12 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
     const bool is_added = attempt([&] { core_.add_taken(shard, answer); });
     if (to_recover_.empty()) {
         core_.give(); // the connection was lost: recover() waits for this
-    } else if (is_lasting(answer)) {
+    } else if (is_lasting(answer) && answer.status != LAWN_ERR_TIMED_OUT) {
         on_refused({shard}, answer);
     } else if (answer.status != LAWN_OK || !is_added) {
+        if (is_lasting(answer)) {
+            core_.tell(shard, answer.error);
+        }
         to_recover_.clear();
         pause_.start_after(failure_pause_us);
     } else {

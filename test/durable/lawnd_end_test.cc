@@ -4,6 +4,8 @@
 
 #include "lawnd_fixture.h"
 
+#include "durable/script.h"
+
 namespace
 {
 
@@ -133,6 +135,35 @@ TEST_F(Lawnd, SaysWhenAShardCannotBeFired)
     server_.command({"DEL", "{test:1}:due"});
     EXPECT_TRUE(becomes([&] { return look().first == 200; })) << log();
     EXPECT_NE(log().find("the trouble is over"), std::string::npos) << log();
+}
+
+// As long as a script of somebody else runs.
+TEST_F(Lawnd, SaysOnceThatTheServerIsBusy)
+{
+    start({"--shards", "2"});
+    const std::string begin = "local limit = integer(args[1], 1, 500)";
+    std::string script = lawn::durable::script();
+    const size_t at = script.find(begin);
+    ASSERT_NE(at, std::string::npos);
+    script.insert(at, "do return redis.error_reply('BUSY a script') end ");
+    server_.command({"FUNCTION", "LOAD", "REPLACE", script});
+    const auto look = [&] { // has the pump look at both
+        server_.command({"PUBLISH", "{test:0}:wake", ""});
+        server_.command({"PUBLISH", "{test:1}:wake", ""});
+        return get(url("/healthz"));
+    };
+    EXPECT_TRUE(becomes([&] { return look().first == 503; })) << log();
+    const std::string health = look().second;
+    EXPECT_NE(health.find("BUSY a script"), std::string::npos) << health;
+    server_.command({"FUNCTION", "LOAD", "REPLACE", lawn::durable::script()});
+    EXPECT_TRUE(becomes([&] { return look().first == 200; })) << log();
+    EXPECT_TRUE(becomes([&] {
+        return log().find("the trouble is over") != std::string::npos;
+    })) << log();
+    const std::string text = log();
+    const size_t line = text.find("BUSY a script");
+    ASSERT_NE(line, std::string::npos) << text;
+    EXPECT_EQ(text.find("BUSY a script", line + 1), std::string::npos) << text;
 }
 
 TEST_F(Lawnd, SaysThatItMayNotListen)
