@@ -172,9 +172,11 @@ LAWN_API lawn_status_t lawn_durable_wait(lawn_durable_t *durable,
 
 /* Returns one line that says what keeps requests from being answered now, or
  * the client's pumps and consumers from their work on a shard: a key of a wrong
- * type, a command that the server forbids. They go on by themselves when that
- * is mended. NULL: nothing is wrong, or the first attempt to connect is still
- * under way. Valid until the next call. */
+ * type, a command that the server forbids, any other error that does not pass.
+ * What may pass, such as BUSY or NOREPLICAS, is told when it has lasted for the
+ * time of a request. They go on by themselves when that is mended. NULL:
+ * nothing is wrong, or the first attempt to connect is still under way. Valid
+ * until the next call. */
 LAWN_API const char *lawn_durable_error(const lawn_durable_t *durable);
 
 /* Returns the number of shards, or 0 as long as the store has not been reached

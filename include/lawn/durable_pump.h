@@ -7,7 +7,9 @@
  *     lawn_durable_pump_start(durable, NULL, &pump);
  *
  * A namespace needs one, and may have any number: none is special, and each can
- * die at any time. lawnd is one.
+ * die at any time. lawnd is one. What keeps one from firing timers, from giving
+ * cron timers their next times, or from hearing of new timers and other pumps,
+ * lawn_durable_error() says until it is over.
  *
  * Threads: as lawn/durable.h says.
  */
