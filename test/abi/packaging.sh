@@ -53,7 +53,8 @@ expect() {
 
 # Each kind of library can be set up, with all that is found here.
 for kind in static shared; do
-    quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind"
+    quietly "$MESON" setup "$work/$kind" "$root" -Ddefault_library="$kind" \
+        -Dtests=auto -Dbench=auto
 done
 echo "ok static and shared alone"
 "$MESON" introspect --install-plan "$work/shared" >"$work/plan"
@@ -73,7 +74,7 @@ if [ "$durable" ]; then
     done
     rm -f "$work/bin/redis-server"
     PATH=$work/bin quietly "$MESON" setup "$work/without" "$root" \
-        -Ddurable=enabled
+        -Ddurable=enabled -Dtests=auto
     echo "ok without redis-server"
 fi
 
