@@ -104,7 +104,10 @@ void ConsumerCore::on_not_joined(unsigned shard, const Answer &answer)
 {
     const bool lasts = is_lasting(answer);
     set_trouble(shard, answer);
-    if (first_.empty() && lasts) {
+    // What may pass keeps only those from it who ask now: if another shard led
+    // them, and the first one led those who ask later, two groups would be
+    // first.
+    if (first_.empty() && lasts && answer.status != LAWN_ERR_TIMED_OUT) {
         leader_ = (leader_ + 1) % static_cast<unsigned>(shards_.size());
         if (leader_ > 0) {
             join(leader_);
