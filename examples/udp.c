@@ -189,7 +189,7 @@ static unsigned poll_socket(void *arg)
     unsigned count = 0;
     while (count < BURST) {
         datagram_t datagram;
-        struct sockaddr_in from;
+        struct sockaddr_in from = {.sin_family = AF_INET};
         socklen_t length = sizeof(from);
         ssize_t size =
             recvfrom(side->fd, &datagram, sizeof(datagram), MSG_DONTWAIT,
