@@ -53,16 +53,18 @@ protected:
                     const auto found = some->find(name);
                     *to = found == some->end() ? *to : found->second;
                 }
-                const auto shard_bit = [&command] {
-                    return 1U << (command[3][strlen("{test:")] - '0');
+                const auto shard_bit = [&command](size_t key) {
+                    return 1U << (command[key][strlen("{test:")] - '0');
                 };
                 if (name == "lawn_join") {
-                    asked |= shard_bit();
+                    joining |= shard_bit(3);
+                } else if (name == "XPENDING") {
+                    recovering |= shard_bit(1);
                 }
                 // With an entry behind the usual arguments.
                 if (name == "lawn_take" && command.size() > 14 &&
                     to->front() != '-') {
-                    regained |= shard_bit();
+                    regained |= shard_bit(3);
                 }
             });
     }
@@ -99,8 +101,11 @@ protected:
     }
 
     static constexpr uint64_t short_us = 500000;
-    std::atomic<unsigned> regained{0}; // shards, as bits, of its own entries
-    std::atomic<unsigned> asked{0};    // shards that it has asked to join
+    // Shards, as bits: that it has asked to join, what it has of them, and for
+    // that.
+    std::atomic<unsigned> joining{0};
+    std::atomic<unsigned> recovering{0};
+    std::atomic<unsigned> regained{0};
     HostileServer server;
     std::unique_ptr<Client> client;
     lawn_durable_consumer_t *consumer = nullptr;
@@ -153,7 +158,7 @@ TEST_F(DurableConsumerTrouble, ThatItCannotJoinIsTold)
     run_until_told("cannot read {test:0}:out: ERR refused");
     set({});
     run_until_well();
-    EXPECT_EQ(asked, 0xfU);
+    EXPECT_EQ(joining, 0xfU);
 }
 
 // Meanwhile no other shard says which group is the first one: if the first is
@@ -163,10 +168,10 @@ TEST_F(DurableConsumerTrouble, ThatItCannotJoinYetIsTold)
     set({{"lawn_join", busy}});
     open(short_us);
     run_until_told("cannot read {test:0}:out: not done in time: BUSY a script");
-    EXPECT_EQ(asked, 1U);
+    EXPECT_EQ(joining, 1U);
     set({});
     run_until_well();
-    client->run_until([&] { return asked == 0xfU; });
+    client->run_until([&] { return joining == 0xfU; });
 }
 
 TEST_F(DurableConsumerTrouble, ThatItCannotTakeOverIsTold)
@@ -194,6 +199,8 @@ TEST_F(DurableConsumerTrouble, ThatItCannotHaveItsOwnIsTold)
     set({{"XPENDING", own}, {"lawn_take", busy}});
     open(short_us);
     run_until_told("out: not done in time: BUSY a script");
+    client->run_until([&] { return server.count("XPENDING") >= 3; });
+    EXPECT_EQ(recovering, 8U); // the last, again and again, and then the others
     EXPECT_EQ(server.count("XREADGROUP"), 0);
     EXPECT_EQ(regained, 0U);
     set({{"XPENDING", own}});
