@@ -5,6 +5,8 @@
 #include "foreign_sender.h"
 #include "softroce_fixture.h"
 
+#include <sys/resource.h>
+
 namespace
 {
 
@@ -186,6 +188,8 @@ TEST_F(SoftRoceRefusal, OfWhatTheMachineHasNot)
 {
     expect_refused({"--device", "mlx5_0"}, gave_up, "mlx5_0");
     expect_refused({"--device", "rxe0", "--gid-index", "200"}, gave_up, "GID");
+    expect_refused({"--device", "rxe0", "--gid-index", "256"}, gave_up,
+                   "GIDs 0 to 255");
     expect_refused({"--device", "rxe0", "--gid-index", "-1"}, bad_usage,
                    "gid-index");
     expect_refused({"--device", "rxe0", "--ib-port", "9"}, gave_up, "port");
@@ -201,6 +205,19 @@ TEST_F(SoftRoceRefusal, OfAPortInUse)
     Process first({"--device", "rxe1", "--port", "7498"});
     ASSERT_TRUE(first.wait_for("waiting for a client"));
     expect_refused({"--device", "rxe0", "--port", "7498"}, gave_up, "in use");
+}
+
+TEST_F(SoftRoceRefusal, OfAClientWhenNoDescriptorIsLeft)
+{
+    Process server({"--device", "rxe1", "--port", "7496"});
+    ASSERT_TRUE(server.wait_for("waiting for a client"));
+    const rlimit none = {0, 0};
+    ASSERT_EQ(prlimit(server.pid(), RLIMIT_NOFILE, &none, nullptr), 0);
+    Process client({"--device", "rxe0", "--port", "7496", "127.0.0.1"});
+    EXPECT_EQ(server.wait(30), gave_up);
+    EXPECT_NE(server.output().find("cannot accept a client"),
+              std::string::npos);
+    EXPECT_EQ(client.wait(30), gave_up);
 }
 
 TEST_F(SoftRoceRefusal, OfAPeerThatDisagrees)

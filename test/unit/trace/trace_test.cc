@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 
 #include <sys/stat.h>
 
@@ -20,6 +22,16 @@ namespace
 {
 
 unsigned allocator_calls;
+bool has_decimal_comma; // snprintf(), as in some locales
+
+int print(char *text, size_t size, const char *format, va_list arguments)
+{
+    const int length = vsnprintf(text, size, format, arguments);
+    if (has_decimal_comma) {
+        std::replace(text, text + strnlen(text, size), '.', ',');
+    }
+    return length;
+}
 
 } // namespace
 
@@ -45,6 +57,26 @@ void *__wrap_realloc(void *memory, size_t size)
 {
     ++allocator_calls;
     return __real_realloc(memory, size);
+}
+
+int __wrap_snprintf(char *text, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = print(text, size, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+// The same where the build is fortified.
+int __wrap___snprintf_chk(char *text, size_t size, int, size_t,
+                          const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = print(text, size, format, arguments);
+    va_end(arguments);
+    return length;
 }
 }
 
@@ -89,6 +121,15 @@ TEST_F(Trace, BeginsWhenTheEngineDoes)
     start_timer(500);
     EXPECT_EQ(named(finish()), header + "10 poll 1\n"
                                         "0 start A 500\n");
+}
+
+TEST_F(Trace, HasADecimalPointInEachLocale)
+{
+    params_.ticks_per_sec = 2.5;
+    has_decimal_comma = true;
+    record();
+    has_decimal_comma = false;
+    EXPECT_EQ(finish(), "lawn-trace 1 ticks_per_sec 2.5 budget 64\n");
 }
 
 // Calls that end in the header when nobody records.
