@@ -250,9 +250,9 @@ private:
             return;
         }
         m.attempt = 0;
-        m.acked_at = now;
+        m.acked_at = std::max(m.acked_at, now);
         m.excused_until = 0;
-        m.unacked_since = all_acked ? LAWN_TIME_INFINITY : now;
+        m.unacked_since = all_acked ? LAWN_TIME_INFINITY : m.acked_at;
         if (is_sample) {
             m.measure(rtt, lawn_conn_rto(&conns[i]));
         }
