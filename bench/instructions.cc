@@ -4,15 +4,19 @@
 // times, in a function of its own. One TTL, a tick between starts; then the
 // same by a queue for that TTL. Passes of an engine that has nothing to do,
 // before and after it has a box for shared timers; and re-arms by their owner.
+// A message of a connection and its ACK, beside two re-arms of bare timers with
+// the TTLs of a connection.
 
 #include "finish.h"
 
+#include <lawn/conn.h>
 #include <lawn/engine.h>
 #include <lawn/queue.h>
 #include <lawn/shared.h>
 #include <lawn/timer.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 namespace
@@ -20,6 +24,8 @@ namespace
 
 constexpr size_t timers = 1000;
 constexpr lawn_time_t ttl = 1'000'000;
+constexpr size_t conns = 100;
+constexpr lawn_time_t rtt = 10'000;
 
 struct World {
     lawn_t *lawn = nullptr;
@@ -27,6 +33,9 @@ struct World {
     lawn_engine_t *engine = nullptr;
     lawn_shared_t shared = {};
     std::vector<lawn_timer_t> timers;
+    std::vector<lawn_timer_t> retransmits;
+    std::vector<lawn_timer_t> keepalives;
+    std::vector<lawn_conn_t> conns;
     lawn_time_t now = 1000;
 };
 
@@ -141,6 +150,60 @@ OPERATION(op_shared_re_arm)(World &world)
     });
 }
 
+// Ten rounds over a hundred connections.
+template <class Operation>
+void repeat_conns(World &world, Operation &&operation)
+{
+    for (size_t round = 0; round < timers / conns; ++round) {
+        for (size_t i = 0; i < conns; ++i) {
+            world.now += rtt;
+            operation(world, i);
+        }
+    }
+}
+
+OPERATION(op_no_conn)(World &world)
+{
+    repeat_conns(world, [](World &w, size_t i) {
+        __asm__ volatile("" ::"r"(&w.conns[i]));
+    });
+}
+
+void re_arm_two(World &world, size_t i)
+{
+    lawn_timer_start(world.lawn, &world.retransmits[i], world.now,
+                     100'000'000);
+    lawn_timer_start(world.lawn, &world.keepalives[i], world.now,
+                     5'000'000'000);
+}
+
+OPERATION(op_two_re_arms)(World &world)
+{
+    repeat_conns(world, re_arm_two);
+}
+
+// One message under way: each ACK acknowledges all.
+void exchange_one(World &world, size_t i)
+{
+    lawn_conn_on_send(&world.conns[i], world.now - rtt);
+    lawn_conn_on_ack_oldest(&world.conns[i], world.now, world.now - rtt,
+                            LAWN_TIME_INFINITY);
+}
+
+OPERATION(op_conn_alone)(World &world)
+{
+    repeat_conns(world, exchange_one);
+}
+
+// Two messages under way: at each ACK, the other one is the oldest.
+OPERATION(op_conn_window)(World &world)
+{
+    repeat_conns(world, [](World &w, size_t i) {
+        lawn_conn_on_send(&w.conns[i], w.now);
+        lawn_conn_on_ack_oldest(&w.conns[i], w.now, w.now - rtt, w.now);
+    });
+}
+
 void pass(World &world, lawn_timer_t &)
 {
     lawn_engine_progress(world.engine);
@@ -154,6 +217,31 @@ OPERATION(op_idle_pass)(World &world)
 OPERATION(op_idle_pass_box)(World &world)
 {
     repeat(world, pass);
+}
+
+void open_conns(World &world)
+{
+    const lawn_conn_ops_t ops = {};
+    lawn_conn_params_t conn_params;
+    lawn_conn_params_init(&conn_params);
+    world.retransmits.resize(conns);
+    world.keepalives.resize(conns);
+    world.conns.resize(conns);
+    for (size_t i = 0; i < conns; ++i) {
+        lawn_timer_init(&world.retransmits[i], on_expired);
+        lawn_timer_init(&world.keepalives[i], on_expired);
+        if (lawn_conn_open(world.engine, &conn_params, &ops,
+                           &world.conns[i]) != LAWN_OK) {
+            std::exit(1);
+        }
+    }
+}
+
+void close_conns(World &world)
+{
+    for (lawn_conn_t &conn : world.conns) {
+        lawn_conn_close(&conn);
+    }
 }
 
 int main(int argc, char **argv)
@@ -179,6 +267,7 @@ int main(int argc, char **argv)
     for (lawn_timer_t &timer : world.timers) {
         lawn_timer_init(&timer, on_expired);
     }
+    open_conns(world);
     op_nothing(world);
     op_start(world);
     op_re_arm(world);
@@ -201,6 +290,13 @@ int main(int argc, char **argv)
     op_shared_re_arm(world);
     op_idle_pass_box(world);
     lawn_shared_retire(&world.shared, nullptr);
+    op_no_conn(world);
+    repeat_conns(world, re_arm_two);
+    op_two_re_arms(world);
+    repeat_conns(world, exchange_one);
+    op_conn_alone(world);
+    op_conn_window(world);
+    close_conns(world);
     lawn_engine_destroy(world.engine);
     lawn_destroy(world.lawn);
 }

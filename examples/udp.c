@@ -171,7 +171,7 @@ static void check(bool is_done)
 
 static void meet(side_t *side)
 {
-    static const lawn_conn_ops_t ops = {retransmit, probe, dead};
+    static const lawn_conn_ops_t ops = {retransmit, probe, dead, NULL};
     lawn_conn_params_t params;
     lawn_conn_params_init(&params);
     params.rto_max = lawn_time_from_msec(200);

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include "clock/convert.h"
+#include "conn/profiles.h"
 #include "engine/page.h"
 #include "engine/trace.h"
 
@@ -40,6 +41,7 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
     engine->notable_at = LAWN_TIME_INFINITY;
     engine->times_sources = params->time_sources;
     engine->allocator = params->lawn.allocator;
+    engine->stalled_at = LAWN_TIME_INFINITY;
     engine->epoll_fd = -1;
     engine->timer_fd = -1;
     engine->armed = LAWN_TIME_INFINITY;
@@ -222,6 +224,7 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     close_sleep(engine);
     lawn_destroy(engine->lawn);
     close_trace(engine);
+    close_profiles(engine);
     const lawn_allocator_t allocator = engine->allocator;
     for (lawn_source_t *source = engine->first; source;) {
         lawn_source_t *const next = source->next;

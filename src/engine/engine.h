@@ -18,6 +18,7 @@ namespace lawn
 {
 
 struct Page;
+struct Profiles;
 struct Trace;
 
 // A passenger takes part in an engine's passes, and has a say before the engine
@@ -82,13 +83,15 @@ struct lawn_engine {
     lawn_engine_stats_t stats;
     lawn_histogram_t late;
 
-    lawn_time_t stalled_at; // time of the latest stall; 0: none
+    lawn_time_t stalled_at; // time of the latest stall; INFINITY: none
     double ticks_per_sec;
     lawn_time_t usec; // ticks per microsecond, rounded up
     lawn_time_t msec; // ticks per millisecond, rounded up
     lawn_allocator_t allocator;
     lawn::Trace *trace; // or nullptr
     lawn::Page *page;   // or nullptr
+    // What its connections share, or nullptr
+    lawn::Profiles *profiles;
 
     // For sleeping. The descriptors are -1 until they are needed. wake() reads
     // `timer_fd`, `forks` and `signature` in other threads, so these are stored

@@ -4,6 +4,7 @@
 // random, of others, or against the rules. And its small parts: the checksum
 // and the histogram.
 
+#include "conn/profile.h"
 #include "session_internal.h"
 #include "session_world.h"
 
@@ -174,7 +175,7 @@ TEST_F(Datagrams, ATimerThatFiresEarlyIsSeen)
 {
     server->receive(good()); // and so message 1 of the server is sent
     connection_t *const c = &server->session->connections[3];
-    const lawn_conn_ops_t ops = c->conn.ops;
+    const lawn_conn_ops_t ops = c->conn.profile->ops;
     const lawn_time_t due = world.now + 2 * msec;
     ops.retransmit(&c->conn, due, 1);
     EXPECT_EQ(server->stats().early, 0U);

@@ -156,9 +156,8 @@ static void probe(lawn_conn_t *conn, lawn_time_t now, unsigned count)
     rig_connection_t *r = rigged(rig, conn);
     const lawn_conn_params_t *timers = &rig->session->config.timers;
     if (count == 1) {
-        /* conn->idle includes this connection's share of the jitter. */
-        r->probe_due = r->heard + conn->idle;
-        rig->session->stats.early += conn->idle < timers->keepalive_idle;
+        r->probe_due = r->heard + r->idle;
+        rig->session->stats.early += r->idle < timers->keepalive_idle;
     }
     check_due(rig, r->probe_due, now);
     r->probe_due = now + timers->keepalive_interval;
@@ -197,9 +196,14 @@ lawn_status_t __wrap_lawn_conn_open_sized(lawn_engine_t *engine,
     if (ops != &session_conn_ops || ops_size != sizeof(between)) {
         abort();
     }
-    rigged(rig_of(conn->context), conn)->heard = lawn_engine_now(engine);
-    return __real_lawn_conn_open_sized(engine, params, params_size, &between,
-                                       ops_size, conn);
+    rig_connection_t *r = rigged(rig_of(conn->context), conn);
+    r->heard = lawn_engine_now(engine);
+    lawn_status_t status = __real_lawn_conn_open_sized(
+        engine, params, params_size, &between, ops_size, conn);
+    if (status == LAWN_OK) {
+        r->idle = lawn_timer_deadline(&conn->keepalive) - conn->heard_at;
+    }
+    return status;
 }
 
 void __wrap_lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)

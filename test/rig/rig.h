@@ -24,6 +24,7 @@ typedef struct {
     lawn_time_t first_sent;
     lawn_time_t rto; /* with which the retransmit timer was started */
     lawn_time_t retransmit_due;
+    lawn_time_t idle; /* keepalive_idle and the share of the jitter */
     lawn_time_t probe_due;
     lawn_time_t resume_end; /* end of the RTO that ran when a stall ended */
     uint32_t messages;      /* sent for the first time */

@@ -258,7 +258,7 @@ void receive_ack(End &end, const Packet &packet)
 
 void open_end(End &end, Host &host, uint32_t index)
 {
-    static constexpr lawn_conn_ops_t ops = {retransmit, probe, dead};
+    static constexpr lawn_conn_ops_t ops = {retransmit, probe, dead, nullptr};
     Shared &shared = host.shared();
     end = End();
     end.host = &host;

@@ -4,6 +4,8 @@
 // or more of a structure than the library does (lawn/base.h, "Structures that
 // grow").
 
+#include "conn/profile.h"
+
 #include <lawn/conn.h>
 #include <lawn/engine.h>
 #include <lawn/group.h>
@@ -106,18 +108,25 @@ protected:
         lawn_engine_destroy(engine_);
     }
 
-    // Opens a connection with what the program knows, and closes it.
+    // Opens a connection with what the program knows, and closes it. Keeps what
+    // the library has understood.
     lawn_status_t open(const lawn_conn_params_t *params, size_t params_size,
                        const lawn_conn_ops_t *ops, size_t ops_size)
     {
         const lawn_status_t status = lawn_conn_open_sized(
             engine_, params, params_size, ops, ops_size, &conn_);
+        if (status == LAWN_OK) {
+            params_ = conn_.profile->params;
+            ops_ = conn_.profile->ops;
+        }
         lawn_conn_close(&conn_);
         return status;
     }
 
     lawn_engine_t *engine_;
     lawn_conn_t conn_ = {};
+    lawn_conn_params_t params_ = {};
+    lawn_conn_ops_t ops_ = {};
 };
 
 TEST_F(SizedTest, Engine)
@@ -177,11 +186,11 @@ TEST_F(SizedTest, ConnectionParameters)
     const Sized<lawn_conn_params_t> older(
         all, offsetof(lawn_conn_params_t, keepalive_jitter));
     EXPECT_EQ(open(older.get(), older.size(), &ops, sizeof(ops)), LAWN_OK);
-    EXPECT_EQ(conn_.params.keepalive_interval, all.keepalive_interval);
-    EXPECT_EQ(conn_.params.keepalive_jitter, 0U);
+    EXPECT_EQ(params_.keepalive_interval, all.keepalive_interval);
+    EXPECT_EQ(params_.keepalive_jitter, 0U);
     Sized<lawn_conn_params_t> newer(all, sizeof(all) + more);
     EXPECT_EQ(open(newer.get(), newer.size(), &ops, sizeof(ops)), LAWN_OK);
-    EXPECT_EQ(conn_.params.keepalive_jitter, all.keepalive_jitter);
+    EXPECT_EQ(params_.keepalive_jitter, all.keepalive_jitter);
     newer[sizeof(all)] = 1;
     EXPECT_EQ(open(newer.get(), newer.size(), &ops, sizeof(ops)),
               LAWN_ERR_UNSUPPORTED);
@@ -212,11 +221,11 @@ TEST_F(SizedTest, ConnectionOperations)
     ops.dead = [](lawn_conn_t *, lawn_time_t, lawn_conn_reason_t) {};
     const Sized<lawn_conn_ops_t> older(ops, offsetof(lawn_conn_ops_t, dead));
     EXPECT_EQ(open(nullptr, 0, older.get(), older.size()), LAWN_OK);
-    EXPECT_EQ(conn_.ops.retransmit, ops.retransmit);
-    EXPECT_EQ(conn_.ops.dead, nullptr);
+    EXPECT_EQ(ops_.retransmit, ops.retransmit);
+    EXPECT_EQ(ops_.dead, nullptr);
     Sized<lawn_conn_ops_t> newer(ops, sizeof(ops) + more);
     EXPECT_EQ(open(nullptr, 0, newer.get(), newer.size()), LAWN_OK);
-    EXPECT_EQ(conn_.ops.dead, ops.dead);
+    EXPECT_EQ(ops_.dead, ops.dead);
     newer[sizeof(ops) + more - 1] = 1;
     EXPECT_EQ(open(nullptr, 0, newer.get(), newer.size()),
               LAWN_ERR_UNSUPPORTED);

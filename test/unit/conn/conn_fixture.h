@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // A connection on virtual time, 1 tick = 1 ns. What it did is logged as
-// "r2@300": the second attempt (r), probe (p) or reason of death (d), at 300 ms
-// after the start of the test.
+// "r2@300": the second attempt (r), probe (p) or reason of death (d), or that
+// the peer was asked (a), at 300 ms after the start of the test.
 
 #ifndef LAWN_TEST_UNIT_CONN_FIXTURE_H
 #define LAWN_TEST_UNIT_CONN_FIXTURE_H
@@ -25,13 +25,16 @@ constexpr lawn_time_t usec = 1000;
 constexpr lawn_time_t msec = 1000 * usec;
 constexpr lawn_time_t sec = 1000 * msec;
 constexpr lawn_time_t start = 5 * sec;
+constexpr lawn_time_t infinity = LAWN_TIME_INFINITY;
 
 class Conn : public testing::Test
 {
 protected:
+    // The clock of these tests jumps, and that is no stall, unless a test
+    // creates the engine anew with a threshold.
     Conn()
     {
-        create_engine(0);
+        create_engine(LAWN_TIME_INFINITY);
         params_.rto_initial = 100 * msec;
         params_.rto_min = 1 * msec;
         params_.rto_max = 10 * sec;
@@ -70,7 +73,7 @@ protected:
 
     lawn_status_t open(lawn_conn_t *conn)
     {
-        lawn_conn_ops_t ops;
+        lawn_conn_ops_t ops = {};
         ops.retransmit = [](lawn_conn_t *c, lawn_time_t now, unsigned attempt) {
             of(c)->on_event(c, 'r', attempt, now);
         };
@@ -80,6 +83,11 @@ protected:
         ops.dead = [](lawn_conn_t *c, lawn_time_t now, lawn_conn_reason_t r) {
             of(c)->on_event(c, 'd', r, now);
         };
+        if (asks_) {
+            ops.ask = [](lawn_conn_t *c, lawn_time_t now) {
+                of(c)->on_event(c, 'a', 0, now);
+            };
+        }
         conn->context = this;
         return lawn_conn_open(engine_, &params_, &ops, conn);
     }
@@ -148,12 +156,20 @@ protected:
         lawn_conn_on_ack(&conn_, now_, rtt, all_acked);
     }
 
+    lawn_conn_stats_t stats() const
+    {
+        lawn_conn_stats_t stats;
+        lawn_conn_query(&conn_, &stats);
+        return stats;
+    }
+
     lawn_time_t now_ = start;
     lawn_engine_t *engine_ = nullptr;
     lawn_conn_params_t params_ = {};
     lawn_conn_t conn_ = {};
     std::vector<lawn_conn_t> conns_;
     std::string log_;
+    bool asks_ = false;
     std::function<void(lawn_conn_t *, char)> then_;
 };
 

@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// A connection's stalls, and its end: what ops may do, and what close leaves.
+// A connection's beginning and its end: what ops may do, and what close leaves.
 
 #include "conn_fixture.h"
 
@@ -11,6 +11,7 @@ namespace
 
 TEST_F(Conn, AStallIsOneAttemptAndOneProbe)
 {
+    create_engine(0);
     keep_alive(50 * msec, 50 * msec, 2);
     open();
     pass_at(start);
@@ -37,86 +38,6 @@ TEST_F(Conn, AnOpenOneIsNotOpenedAgain)
     EXPECT_EQ(lawn_check(lawn_engine_lawn(engine_)), LAWN_OK);
     lawn_conn_close(&conn_);
     EXPECT_EQ(open(&conn_), LAWN_OK);
-}
-
-// A peer is not dead because the program slept through the only
-// retransmission; nor are the peers beyond the budget of that pass.
-TEST_F(Conn, AStallBeyondThePeerTimeoutRetransmitsFirst)
-{
-    params_.peer_timeout = sec;
-    open_many(100);
-    pass_at(start);
-    for (lawn_conn_t &conn : conns_) {
-        lawn_conn_on_send(&conn, now_);
-    }
-    pass_at(start + 60 * sec);
-    pass_at(start + 60 * sec);
-    std::string expected;
-    for (size_t i = 0; i < 100; ++i) {
-        expected += i == 0 ? "r1@60000" : " r1@60000";
-    }
-    EXPECT_EQ(take_log(), expected);
-    // All but one of the peers answer; it has one RTO to do so.
-    for (size_t i = 1; i < 100; ++i) {
-        lawn_conn_on_ack(&conns_[i], now_, 0, true);
-    }
-    run_to(start + 60 * sec + 100 * msec - 1);
-    EXPECT_EQ(take_log(), "");
-    run_to(start + 70 * sec);
-    EXPECT_EQ(take_log(), "d2@60100");
-}
-
-// The excuse is for what was sent before it was answered.
-TEST_F(Conn, AnAckAfterAStallEndsTheExcuse)
-{
-    params_.peer_timeout = 50 * msec; // less than the RTO
-    open();
-    pass_at(start);
-    send();
-    pass_at(start + 250 * msec);
-    EXPECT_EQ(take_log(), "r1@250");
-    run_to(start + 260 * msec);
-    ack(0, false);
-    run_to(start + sec);
-    EXPECT_EQ(take_log(), "d2@310");
-}
-
-TEST_F(Conn, AProgramThatAlwaysPollsLateFindsADeadPeer)
-{
-    params_.peer_timeout = sec;
-    params_.rto_fixed = msec;
-    open();
-    pass_at(start);
-    send();
-    for (int i = 0; i < 4; ++i) {
-        pass_at(now_ + 400 * msec);
-    }
-    EXPECT_EQ(take_log(), "r1@400 r2@800 d2@1200");
-}
-
-TEST_F(Conn, AStallShorterThanTheRtoExcusesNothing)
-{
-    params_.peer_timeout = 50 * msec;
-    open();
-    pass_at(start);
-    send();
-    pass_at(start + 149 * msec); // a retransmission would have waited longer
-    EXPECT_EQ(take_log(), "d2@149");
-    open();
-    send();
-    pass_at(now_ + 150 * msec); // as long
-    EXPECT_EQ(take_log(), "r1@299");
-}
-
-TEST_F(Conn, WithoutStallDetectionThePeerTimeoutIsLiteral)
-{
-    create_engine(LAWN_TIME_INFINITY);
-    params_.peer_timeout = sec;
-    open();
-    pass_at(start);
-    send();
-    pass_at(start + 60 * sec);
-    EXPECT_EQ(take_log(), "d2@60000");
 }
 
 TEST_F(Conn, EveryOpMayCloseAndFree)

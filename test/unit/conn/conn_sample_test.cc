@@ -29,7 +29,7 @@ protected:
 
     bool has_sample() const
     {
-        return conn_.srtt != 0;
+        return stats().srtt != 0;
     }
 };
 
@@ -44,7 +44,7 @@ TEST_F(ConnSampleDeathTest, OneBelowZeroDoesNotSpoilTheRto)
     send();
     EXPECT_MISUSE(ack(static_cast<lawn_time_t>(-100), true), "ssert");
     EXPECT_EQ(lawn_conn_rto(&conn_), 24 * msec);
-    EXPECT_EQ(conn_.srtt, 8 * msec);
+    EXPECT_EQ(stats().srtt, 8 * msec);
 }
 
 // It is an ACK all the same.
@@ -201,15 +201,15 @@ TEST_F(ConnSample, AnEchoedTimeThatCannotBeIsNoSample)
     }
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), now_ + 100 * msec);
     ack_of(now_ - 1, true);
-    EXPECT_EQ(conn_.srtt, 1U);
+    EXPECT_EQ(stats().srtt, 1U);
     lawn_conn_close(&conn_);
 
     open_and_wait(20 * msec);
     ack_of(now_ - 20 * msec, true);
-    EXPECT_EQ(conn_.srtt, 20 * msec);
+    EXPECT_EQ(stats().srtt, 20 * msec);
     lawn_conn_close(&conn_);
     ack_of(now_ - 1, true); // closed: it does nothing
-    EXPECT_EQ(conn_.srtt, 20 * msec);
+    EXPECT_EQ(stats().srtt, 20 * msec);
 }
 
 // 0 is none also where the clock has begun with it.
@@ -221,7 +221,7 @@ TEST_F(ConnSample, ATimeOfZeroIsNoneOnAClockThatBeganThere)
     ack_of(0, false);
     EXPECT_FALSE(has_sample());
     ack_of(1, true);
-    EXPECT_EQ(conn_.srtt, 8 * msec - 1);
+    EXPECT_EQ(stats().srtt, 8 * msec - 1);
 }
 
 } // namespace

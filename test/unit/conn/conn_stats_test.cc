@@ -9,16 +9,7 @@ using namespace lawn_test;
 namespace
 {
 
-class ConnStats : public Conn
-{
-protected:
-    lawn_conn_stats_t stats() const
-    {
-        lawn_conn_stats_t stats;
-        lawn_conn_query(&conn_, &stats);
-        return stats;
-    }
-};
+using ConnStats = Conn;
 
 TEST_F(ConnStats, CountRetransmissionsAndProbes)
 {
@@ -112,22 +103,6 @@ TEST_F(ConnStats, StayWithAConnectionThatIsClosedOrDead)
     ack(0, true);
     lawn_conn_close(&conn_);
     EXPECT_EQ(stats().unacked_since, LAWN_TIME_INFINITY);
-}
-
-// The peer gets one more RTO, which may be longer than the peer timeout. What
-// was sent stays as old as it is.
-TEST_F(ConnStats, AnAbsenceThatIsExcusedMakesNoSendYounger)
-{
-    params_.peer_timeout = 50 * msec;
-    open();
-    pass_at(start);
-    send();
-    pass_at(start + 250 * msec);
-    EXPECT_EQ(take_log(), "r1@250");
-    EXPECT_EQ(stats().unacked_since, start);
-    run_to(start + sec);
-    EXPECT_EQ(take_log(), "d2@350");
-    EXPECT_EQ(stats().unacked_since, start);
 }
 
 // What was sent first counts, whenever it is told of. But an ACK that has come

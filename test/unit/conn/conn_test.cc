@@ -14,7 +14,7 @@ TEST_F(Conn, DefaultsAreTheDocumentedOnes)
     lawn_conn_params_t params;
     lawn_conn_params_init(&params);
     EXPECT_EQ(params.rto_initial, lawn_time_from_msec(100));
-    EXPECT_EQ(params.rto_min, lawn_time_from_msec(1));
+    EXPECT_EQ(params.rto_min, 0U);
     EXPECT_EQ(params.rto_max, lawn_time_from_sec(10));
     EXPECT_EQ(params.rto_fixed, 0U);
     EXPECT_EQ(params.backoff, 2);
@@ -47,6 +47,11 @@ TEST_F(Conn, RefusesInvalidParams)
         [](auto &p) { p.rto_min = p.rto_max + 1; },
         [](auto &p) { p.keepalive_probes = 0; },
         [](auto &p) { p.keepalive_interval = 0; },
+        [](auto &p) { p.rto_jitter = -0.01; },
+        [](auto &p) { p.rto_jitter = 1.01; },
+        [](auto &p) {
+            p.rto_jitter = std::numeric_limits<double>::quiet_NaN();
+        },
     };
     for (const auto &fault : faults) {
         params_ = good;
@@ -110,15 +115,18 @@ TEST_F(Conn, RtoIsWithinItsBounds)
     EXPECT_EQ(lawn_conn_rto(&conn_), 10 * sec);
 }
 
-TEST_F(Conn, SpreadIsAtLeastAMicrosecond)
+TEST_F(Conn, SpreadIsAtLeastAQuarterAndAMicrosecond)
 {
     params_.rto_min = 0;
-    open();
-    run_to(start + 8 * usec);
-    for (int i = 0; i < 100; ++i) {
-        ack(8 * usec, true);
+    for (const lawn_time_t rtt : {2 * usec, 8 * usec}) {
+        open();
+        run_to(now_ + rtt);
+        for (int i = 0; i < 100; ++i) {
+            ack(rtt, true);
+        }
+        EXPECT_EQ(lawn_conn_rto(&conn_), rtt + std::max(rtt / 4, usec));
+        lawn_conn_close(&conn_);
     }
-    EXPECT_EQ(lawn_conn_rto(&conn_), 9 * usec);
 }
 
 TEST_F(Conn, FixedRtoNeitherLearnsNorBacksOff)
@@ -167,14 +175,17 @@ TEST_F(Conn, SendsDoNotMaskADeadPeer)
         send();
     }
     run_to(end - 1);
-    EXPECT_EQ(take_log(), "r1@100 r2@300 r3@700");
+    // The third RTO is a quarter of the peer timeout.
+    EXPECT_EQ(take_log(), "r1@100 r2@300 r3@608+641972 r4@917+283944 "
+                          "r5@1225+925916");
     run_to(end);
     EXPECT_EQ(take_log(), "d2@1234+567891");
 }
 
 TEST_F(Conn, PeerTimeoutRestartsWithEveryAck)
 {
-    params_.peer_timeout = 50 * msec; // less than the RTO
+    params_.rto_fixed = 100 * msec;
+    params_.peer_timeout = 50 * msec;
     open();
     send();
     run_to(start + 49 * msec);
@@ -183,6 +194,33 @@ TEST_F(Conn, PeerTimeoutRestartsWithEveryAck)
     EXPECT_EQ(take_log(), "");
     run_to(start + sec);
     EXPECT_EQ(take_log(), "d2@99");
+}
+
+// Or a connection would die without one retransmission.
+TEST_F(Conn, AnRtoIsAtMostAQuarterOfThePeerTimeoutOrTwoRoundTrips)
+{
+    params_.peer_timeout = 80 * msec;
+    open();
+    EXPECT_EQ(lawn_conn_rto(&conn_), 20 * msec);
+    send();
+    run_to(start + 16 * msec);
+    ack(16 * msec, false);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 32 * msec);
+    run_to(start + sec);
+    EXPECT_EQ(take_log(), "r1@48 r2@80 d2@96");
+    lawn_conn_close(&conn_);
+
+    // Nor longer than it.
+    params_.peer_timeout = 4 * msec;
+    open();
+    send();
+    run_to(now_ + 16 * msec);
+    take_log();
+    open();
+    send();
+    now_ += 3 * msec;
+    ack(3 * msec, false);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 4 * msec);
 }
 
 TEST_F(Conn, DiesOneRtoAfterTheLastRetry)
@@ -250,11 +288,19 @@ TEST_F(Conn, JitterSpreadsProbes)
     EXPECT_GT(*std::min_element(tenths, tenths + 10), 43U);
     EXPECT_LT(*std::max_element(tenths, tenths + 10), 157U);
     // A connection's share is the same after each receive.
+    std::vector<lawn_time_t> deadlines;
     for (lawn_conn_t &conn : conns_) {
-        const lawn_time_t deadline = lawn_timer_deadline(&conn.keepalive);
+        deadlines.push_back(lawn_timer_deadline(&conn.keepalive));
         lawn_conn_on_receive(&conn, start + 7);
-        EXPECT_EQ(lawn_timer_deadline(&conn.keepalive), deadline + 7);
     }
+    then_ = [&](lawn_conn_t *conn, char what) {
+        const size_t i = static_cast<size_t>(conn - conns_.data());
+        EXPECT_EQ(what, 'p');
+        EXPECT_EQ(now_, deadlines[i] + 7);
+    };
+    run_to(start + 5 * sec + sec / 2);
+    EXPECT_NE(take_log(), "");
+    then_ = nullptr;
 }
 
 // A callback may have shown the lawn a later time than that of the pass, and
@@ -262,11 +308,13 @@ TEST_F(Conn, JitterSpreadsProbes)
 TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
 {
     lawn_engine_progress(engine_);
+    params_.rto_fixed = 100 * msec;
     params_.peer_timeout = 30 * msec;
     open();
     lawn_conn_on_send(&conn_, start - 20 * msec);
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 10 * msec);
     lawn_conn_close(&conn_);
+    params_.rto_fixed = 0;
     params_.peer_timeout = 0;
     open();
     lawn_conn_on_send(&conn_, start - 20 * msec);
@@ -277,13 +325,14 @@ TEST_F(Conn, TheRtoAndThePeerTimeoutCountFromTheSend)
 TEST_F(Conn, AnAckWithAnEarlierTimeSetsNothingBack)
 {
     lawn_engine_progress(engine_);
+    params_.rto_fixed = 100 * msec;
     params_.peer_timeout = 30 * msec;
     open();
     lawn_conn_on_send(&conn_, start);
     lawn_conn_on_ack(&conn_, start + 5 * msec, 0, false);
     lawn_conn_on_ack(&conn_, start, 0, false);
     EXPECT_EQ(conn_.heard_at, start + 5 * msec);
-    EXPECT_EQ(conn_.unacked_since, start + 5 * msec);
+    EXPECT_EQ(stats().unacked_since, start + 5 * msec);
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), start + 35 * msec);
 }
 

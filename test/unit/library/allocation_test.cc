@@ -155,6 +155,9 @@ TEST(Allocation, EngineAndConnectionsTakeNone)
     for (lawn_conn_t &conn : conns) {
         ASSERT_EQ(lawn_conn_open(engine, &conn_params, &ops, &conn), LAWN_OK);
     }
+    // What the connections share: a table, its buckets, and the parameters.
+    EXPECT_LE(calls, 4U);
+    calls = 0;
     uint64_t fired = 0;
     for (uint64_t i = 0; i < 100'000; ++i) {
         virtual_now += 1'000'000;
@@ -170,7 +173,30 @@ TEST(Allocation, EngineAndConnectionsTakeNone)
     for (lawn_conn_t &conn : conns) {
         lawn_conn_close(&conn);
     }
-    EXPECT_EQ(calls, 0U);
+    EXPECT_EQ(calls, 1U); // the last one frees the parameters
+    lawn_engine_destroy(engine);
+}
+
+// Each takes one, however many there are, and the table as many as it doubles.
+TEST(Allocation, ConnectionsWithParametersOfTheirOwnTakeOneEach)
+{
+    constexpr size_t count = 100'000;
+    lawn_engine_t *engine = nullptr;
+    ASSERT_EQ(lawn_engine_create(nullptr, &engine), LAWN_OK);
+    lawn_conn_params_t params;
+    lawn_conn_params_init(&params);
+    const lawn_conn_ops_t ops = {};
+    std::vector<lawn_conn_t> conns(count);
+    calls = 0;
+    for (size_t i = 0; i < count; ++i) {
+        params.rto_initial = 1 + i;
+        ASSERT_EQ(lawn_conn_open(engine, &params, &ops, &conns[i]), LAWN_OK);
+        EXPECT_EQ(lawn_conn_rto(&conns[i]), 1 + i);
+    }
+    EXPECT_LE(calls, count + 40);
+    for (lawn_conn_t &conn : conns) {
+        lawn_conn_close(&conn);
+    }
     lawn_engine_destroy(engine);
 }
 

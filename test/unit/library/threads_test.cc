@@ -122,7 +122,7 @@ private:
         params.keepalive_idle = 300'000;
         params.keepalive_interval = 50'000;
         params.keepalive_probes = 3;
-        lawn_conn_ops_t ops;
+        lawn_conn_ops_t ops = {};
         ops.retransmit = [](lawn_conn_t *conn, lawn_time_t now, unsigned n) {
             of(conn)->note('r', n, now);
         };
