@@ -9,6 +9,7 @@
 #include <lawn/base.h>
 #include <lawn/conn.h>
 #include <lawn/engine.h>
+#include <lawn/flight.h>
 #include <lawn/group.h>
 #include <lawn/keyed.h>
 #include <lawn/numa.h>
