@@ -61,7 +61,16 @@ TEST_F(ConnEcho, NothingBeginsAnew)
     EXPECT_GT(stats().by_evidence, 0U);
 }
 
-TEST_F(ConnEcho, IsASampleAndEvidence)
+TEST_F(ConnEcho, IsASample)
+{
+    open();
+    const lawn_time_t zero = measure(&conn_);
+    const lawn_time_t rto = lawn_conn_rto(&conn_);
+    lawn_conn_on_echo(&conn_, now_, zero - 12 * msec);
+    EXPECT_GT(lawn_conn_rto(&conn_), rto);
+}
+
+TEST_F(ConnEcho, IsEvidence)
 {
     open();
     const lawn_time_t zero = measure(&conn_);
@@ -165,6 +174,8 @@ TEST_F(ConnEcho, InheritBeginsWithWhatAnotherHasMeasured)
         run_to(now_ + 20 * msec);
         lawn_conn_on_ack_oldest(&conns_[0], now_, now_ - 20 * msec, infinity);
     }
+    measure(&conns_[0]);
+    EXPECT_GT(lawn_conn_rto(&conns_[0]), 20 * msec);
     lawn_conn_on_send(&conns_[1], now_);
     EXPECT_EQ(lawn_conn_inherit(&conns_[1], &conns_[0]), LAWN_OK);
     EXPECT_EQ(lawn_conn_rto(&conns_[1]), lawn_conn_rto(&conns_[0]));

@@ -95,6 +95,16 @@ TEST_F(ConnSample, OneFromBeforeTheConnectionWasIdleCounts)
     EXPECT_EQ(lawn_conn_rto(&conn_), 93 * msec);
 }
 
+// A send that is reported late does not make the connection younger.
+TEST_F(ConnSample, OneFromBeforeALateReportCounts)
+{
+    open_and_wait(20 * msec);
+    ack(0, true);
+    lawn_conn_on_send(&conn_, now_ - 5 * msec);
+    ack_of(start + 2 * msec, true);
+    EXPECT_EQ(stats().srtt, 18 * msec);
+}
+
 // The pass began before it was sent; the sample was taken by a fresh clock.
 TEST_F(ConnSample, OneThatBeganAndEndedInAPassCounts)
 {
