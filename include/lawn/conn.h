@@ -181,7 +181,7 @@ struct lawn_conn {
         lawn_time_t recent_rtt;    /* for on_ack_oldest: greatest of late */
         lawn_time_t backed_off_at; /* for on_ack_of: when `attempt` became 1 */
     };
-    lawn_time_t asked_at;      /* latest `ask`; 0: none */
+    lawn_time_t asked_at; /* latest `ask`; 0: none */
     /* Great errors of samples: of all, and of those that something sent later
      * has overtaken. And when the latest of them arrived. */
     uint16_t late[4];
