@@ -181,7 +181,9 @@ lawn_time_t lawn_conn_rto(const lawn_conn_t *conn)
 
 void lawn_conn_on_spurious(lawn_conn_t *conn)
 {
-    count(conn, spurious);
+    if (conn->profile) {
+        count(conn, spurious);
+    }
 }
 
 void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,

@@ -31,6 +31,7 @@ constexpr uint8_t is_by_echo = 64;         // all evidence is from on_echo
 constexpr uint8_t is_overtaken = 128; // the oldest: the timer waits for more
 
 // Of lawn_conn_t.modes.
+constexpr uint8_t is_awaited = 64;   // an answer to what was sent after a stall
 constexpr uint8_t is_full = 1;       // the first window of samples is
 constexpr uint8_t has_evidence = 2;  // the latest retransmission was by it
 constexpr uint8_t has_acked = 4;     // something was acknowledged

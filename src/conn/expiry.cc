@@ -69,7 +69,7 @@ lawn_time_t peer_end(const lawn_conn_t *conn)
 {
     const lawn_time_t end =
         add_saturating(conn->unacked_since, conn->profile->peer_timeout);
-    return conn->flags & is_excused
+    return conn->modes & is_awaited
                ? later_of(end, add_saturating(conn->resent_at, conn->rto))
                : end;
 }
@@ -94,8 +94,7 @@ lawn_time_t evidence_end(const lawn_conn_t *conn, lawn_time_t now)
 
 bool is_lost(const lawn_conn_t *conn, lawn_time_t now)
 {
-    return conn->newest > conn->oldest && conn->flags & is_overtaken &&
-           now >= lost_at(conn);
+    return conn->newest > conn->oldest && now >= lost_at(conn);
 }
 
 void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
@@ -108,13 +107,19 @@ void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
     }
 }
 
-// True if the program has stalled since `sent_at`, and no stall is excused yet:
-// what the peer answered may not have been heard.
-bool excuse(lawn_conn_t *conn, lawn_time_t sent_at, uint8_t flag)
+// True if a stall of the program is to be excused, and none is yet. What the
+// peer answered may not have been heard: something was sent at `sent_at`,
+// before the stall, or has been unanswered for less than `wait` since. What has
+// waited since a time after the stall has nothing to do with it.
+bool excuse(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at,
+            lawn_time_t wait, lawn_time_t since, uint8_t flag)
 {
     const lawn_time_t stalled_at = conn->profile->engine->stalled_at;
-    if (stalled_at == LAWN_TIME_INFINITY || stalled_at <= sent_at ||
-        (conn->flags & flag)) {
+    if (stalled_at == LAWN_TIME_INFINITY || conn->flags & flag) {
+        return false;
+    }
+    if (sent_at >= stalled_at &&
+        (stalled_at <= since || now >= add_saturating(sent_at, wait))) {
         return false;
     }
     set(&conn->flags, flag);
@@ -129,7 +134,13 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
 {
     const lawn_conn_params_t &params = conn->profile->params;
     const bool is_attempt = !evidence || (conn->flags & is_by_echo);
-    if (!excuse(conn, later_of(conn->oldest, conn->resent_at), is_excused)) {
+    const lawn_time_t sent_at = later_of(conn->oldest, conn->resent_at);
+    if (excuse(conn, now, sent_at, conn->rto, conn->unacked_since,
+               is_excused)) {
+        set(&conn->modes, is_awaited);
+    } else if (!(conn->modes & is_awaited) ||
+               now >= add_saturating(conn->resent_at, conn->rto)) {
+        clear(&conn->modes, is_awaited);
         if (now >= peer_end(conn)) {
             die(conn, now, LAWN_CONN_PEER_TIMEOUT);
             return;
@@ -246,7 +257,8 @@ void lawn::keepalive_expired(lawn_timer_t *timer, lawn_time_t now)
     if (conn->probe >= params.keepalive_probes) {
         const lawn_time_t probed_at =
             lawn_timer_deadline(timer) - params.keepalive_interval;
-        if (!excuse(conn, probed_at, is_excused_probing)) {
+        if (!excuse(conn, now, probed_at, params.keepalive_interval, now,
+                    is_excused_probing)) {
             die(conn, now, LAWN_CONN_KEEPALIVE);
             return;
         }

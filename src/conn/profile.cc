@@ -150,8 +150,7 @@ void fill(lawn_conn_profile *profile, lawn_engine_t *engine,
     profile->rto_share =
         is_fixed || !has_timeout ? LAWN_TIME_INFINITY : params.peer_timeout / 4;
     profile->rto_limit = earlier_of(profile->rto_max, profile->rto_share);
-    profile->rto_min = earlier_of(is_fixed ? params.rto_fixed : params.rto_min,
-                                  profile->rto_limit);
+    profile->rto_min = is_fixed ? params.rto_fixed : params.rto_min;
     profile->is_plain = !ops.ask && params.rto_jitter == 0 &&
                         params.rto_fixed <= profile->peer_timeout;
     profile->granularity = engine->usec;

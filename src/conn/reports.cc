@@ -53,9 +53,14 @@ inline void end_retransmit(lawn_conn_t *conn)
 
 void received(lawn_conn_t *conn, lawn_time_t now)
 {
-    // The keepalive timer is not moved: it finds this when it expires.
-    conn->probe = 0;
     conn->heard_at = later_of(conn->heard_at, now);
+    // A keepalive timer that waits for silence is not moved: it finds this when
+    // it expires. One that waits for the answer to a probe may be too late.
+    if (conn->flags & is_probing) {
+        conn->probe = 0;
+        lawn_timer_start_at(conn->profile->lawn, &conn->keepalive, now,
+                            add_saturating(conn->heard_at, idle_of(conn)));
+    }
     clear(&conn->flags,
           is_silent | is_probing | is_excused | is_excused_probing);
 }
@@ -155,6 +160,9 @@ bool take_sample(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
 bool take_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
 {
     const bool is_overtaken = sent_at < conn->newest;
+    if (conn->newest == 0) {
+        conn->recent_rtt = 0; // it was `backed_off_at`
+    }
     if (!take_sample(conn, now, now - sent_at, is_overtaken)) {
         return false;
     }
@@ -173,10 +181,9 @@ inline bool is_usual(const lawn_conn_t *conn, lawn_time_t now,
         return false;
     }
     const lawn_engine_t *const engine = conn->profile->engine;
-    // If `sent_at` is after `now`, the difference is too great.
     const lawn_time_t bound = least_great(conn);
     return now - sent_at < bound && conn->recent_rtt < bound &&
-           sent_at >= conn->since && now >= conn->heard_at &&
+           is_known(conn, now, sent_at) && now >= conn->heard_at &&
            engine->stalled_at != engine->now;
 }
 
@@ -187,11 +194,16 @@ void begin_anew(lawn_conn_t *conn, lawn_time_t now)
     conn->attempt = 0;
     clear(&conn->flags, is_due | is_by_echo);
     set(&conn->modes, has_acked);
+    clear(&conn->modes, is_awaited);
 }
 
-// There is a sample.
-void end_back_off(lawn_conn_t *conn)
+// There is a sample. If it is of something that was sent again without need, it
+// takes the back-off back.
+void end_back_off(lawn_conn_t *conn, bool was_needless)
 {
+    if (was_needless && conn->modes & is_backed_off) {
+        count(conn, undone);
+    }
     set_rto(conn);
     clear(&conn->modes, is_backed_off);
 }
@@ -235,15 +247,11 @@ LAWN_COLD_PATH void acked_unusually(lawn_conn_t *conn, lawn_time_t now,
     }
     // Everything outstanding was last sent at `conn->oldest` or later. So what
     // was sent earlier has been sent again since, and that was not needed.
-    const bool was_needless =
-        conn->modes & is_backed_off && sent_at < conn->oldest;
+    const bool was_needless = sent_at < conn->oldest;
     begin_anew(conn, now);
     if (is_known(conn, now, sent_at)) {
         if (take_echo(conn, now, sent_at)) {
-            if (was_needless) {
-                count(conn, undone);
-            }
-            end_back_off(conn);
+            end_back_off(conn, was_needless);
         }
         conn->newest = later_of(conn->newest, sent_at);
     }
@@ -251,11 +259,12 @@ LAWN_COLD_PATH void acked_unusually(lawn_conn_t *conn, lawn_time_t now,
 }
 
 // As on_ack and on_ack_of: `rtt` is the sample, or 0 if there is none.
-void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked)
+void acked(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt, bool all_acked,
+           bool was_needless)
 {
     begin_anew(conn, now);
     if (rtt != 0 && take_sample(conn, now, rtt, false)) {
-        end_back_off(conn);
+        end_back_off(conn, was_needless);
     }
     // 5.3. The time of the oldest remaining send is not known here, but the
     // peer has just shown that it lives. `newest` stays 0: there is no
@@ -329,12 +338,11 @@ void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
     }
     if (take_echo(conn, now, sent_at)) {
         const lawn_time_t backed_off = conn->rto;
-        set_rto(conn);
-        if (!is_needless) {
+        if (is_needless) {
+            end_back_off(conn, true);
+        } else {
+            set_rto(conn);
             conn->rto = later_of(conn->rto, backed_off);
-        } else if (conn->modes & is_backed_off) {
-            count(conn, undone);
-            clear(&conn->modes, is_backed_off);
         }
     }
     if (sent_at > conn->newest) {
@@ -358,6 +366,9 @@ void lawn_conn_on_resend(lawn_conn_t *conn, lawn_time_t now, lawn_time_t oldest)
         end_retransmit(conn);
         return;
     }
+    if (conn->oldest == LAWN_TIME_INFINITY) {
+        conn->unacked_since = later_of(now, conn->heard_at);
+    }
     start_from(conn, now, oldest);
 }
 
@@ -378,7 +389,7 @@ void lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
     }
     const bool is_true = rtt == 0 || can_have_taken(conn, now, rtt);
     LAWN_ASSERT(is_true && "a round trip longer than the connection is open");
-    acked(conn, now, is_true ? rtt : 0, all_acked);
+    acked(conn, now, is_true ? rtt : 0, all_acked, false);
 }
 
 void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
@@ -389,11 +400,12 @@ void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
     }
     // A false echo is a mistake of the peer, not of this program: no assertion.
     const bool is_sample = is_known(conn, now, sent_at) && sent_at != now;
-    if (is_sample && conn->attempt != 0 && sent_at < conn->backed_off_at) {
+    const bool was_needless =
+        is_sample && conn->attempt != 0 && sent_at < conn->backed_off_at;
+    if (was_needless) {
         count(conn, spurious);
-        count(conn, undone);
     }
-    acked(conn, now, is_sample ? now - sent_at : 0, all_acked);
+    acked(conn, now, is_sample ? now - sent_at : 0, all_acked, was_needless);
 }
 
 void lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)

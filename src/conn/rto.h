@@ -129,9 +129,10 @@ inline lawn_time_t tail_of(const uint16_t errors[4], bool is_full,
 
 // ---- Results
 
+// `max` holds also where `min` is above it.
 inline lawn_time_t rto_clamp(lawn_time_t rto, lawn_time_t min, lawn_time_t max)
 {
-    return rto < min ? min : rto > max ? max : rto;
+    return earlier_of(later_of(rto, min), max);
 }
 
 // RFC 6298, 5.5: the timer backs off by `factor` >= 1, up to `max`. What is

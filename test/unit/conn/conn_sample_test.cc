@@ -222,6 +222,20 @@ TEST_F(ConnSample, AnEchoedTimeThatCannotBeIsNoSample)
     EXPECT_EQ(stats().srtt, 20 * msec);
 }
 
+// Nor where the clock has just begun, so that its difference to `now` is small.
+TEST_F(ConnSample, AnUnknownTimeIsNoSampleOnAClockThatHasJustBegun)
+{
+    now_ = 0;
+    create_engine(infinity);
+    open_and_wait(8 * msec);
+    lawn_conn_on_ack_oldest(&conn_, now_, 1, infinity);
+    const lawn_time_t rttvar = stats().rttvar;
+    send();
+    lawn_conn_on_ack_oldest(&conn_, now_, infinity, infinity);
+    lawn_conn_on_ack_oldest(&conn_, now_, infinity - 1, infinity);
+    EXPECT_EQ(stats().rttvar, rttvar);
+}
+
 // 0 is none also where the clock has begun with it.
 TEST_F(ConnSample, ATimeOfZeroIsNoneOnAClockThatBeganThere)
 {

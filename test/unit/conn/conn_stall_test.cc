@@ -163,6 +163,24 @@ TEST_F(Stall, IsExcusedOnceUntilSomethingIsHeard)
     }
 }
 
+// The peer has said something, but not answered what was sent after the stall.
+TEST_F(Stall, WaitsForOneAnswerAlsoWhenSomethingIsHeard)
+{
+    params_.peer_timeout = 200 * msec;
+    params_.rto_fixed = 40 * msec;
+    open();
+    pass_at(start);
+    send();
+    pass_at(start + sec);
+    EXPECT_EQ(take_log(), "r1@1000");
+    lawn_conn_on_receive(&conn_, now_);
+    lawn_conn_on_resend(&conn_, now_, now_);
+    poll_to(start + 1039 * msec);
+    EXPECT_EQ(take_log(), "");
+    poll_to(start + 1040 * msec);
+    EXPECT_EQ(take_log(), "d2@1040");
+}
+
 // What was sent after it counts as it always does.
 TEST_F(Stall, ExcusesNothingThatWasSentAfterIt)
 {

@@ -272,6 +272,18 @@ TEST_F(Conn, AnythingReceivedEndsTheProbing)
     EXPECT_EQ(take_log(), "p1@21000");
 }
 
+// Also where a probe is waited for longer than silence is.
+TEST_F(Conn, ASilenceAfterProbingIsNoticedInTime)
+{
+    keep_alive(100 * msec, sec, 2);
+    open();
+    run_to(start + 150 * msec);
+    EXPECT_EQ(take_log(), "p1@100");
+    lawn_conn_on_receive(&conn_, now_);
+    run_to(start + 250 * msec);
+    EXPECT_EQ(take_log(), "p1@250");
+}
+
 TEST_F(Conn, JitterSpreadsProbes)
 {
     keep_alive(5 * sec, sec, 1);
