@@ -1,81 +1,406 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // A connection by the rules of lawn/conn.h, for conn_fuzz.cc.
+//
+// What the estimator learns is not modelled. SRTT, RTTVAR and the RTO after a
+// sample are read from the connection, and must lie between bounds that follow
+// from the least and the greatest round trip. All else is reckoned here, and
+// each of the connection's deadlines follows from that.
 
 #ifndef LAWN_TEST_FUZZ_CONN_MODEL_H
 #define LAWN_TEST_FUZZ_CONN_MODEL_H
 
-#include "input.h"
-
-#include <lawn/conn.h>
+#include "conn_params.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace fuzz
 {
 
-constexpr lawn_time_t usec = 1000; // a tick is a nanosecond
+// What the engine knows.
+struct Moment {
+    lawn_time_t clock = 0;
+    lawn_time_t now = 0;                         // of the latest pass
+    lawn_time_t stalled_at = LAWN_TIME_INFINITY; // the latest stall
+    uint64_t passes = 0;
+};
 
-// Deadlines after it never come.
-constexpr lawn_time_t last_time = LAWN_TIME_INFINITY - 2;
+struct Bounds {
+    lawn_time_t least;
+    lawn_time_t most;
 
-inline lawn_time_t add(lawn_time_t a, lawn_time_t b)
+    bool hold(lawn_time_t time) const
+    {
+        return time >= least && time <= most;
+    }
+};
+
+inline Bounds earlier_of(Bounds a, Bounds b)
 {
-    return a > last_time || b > last_time - a ? LAWN_TIME_INFINITY : a + b;
+    return {std::min(a.least, b.least), std::min(a.most, b.most)};
 }
+
+inline Bounds after(lawn_time_t from, Bounds span)
+{
+    return {add(from, span.least), add(from, span.most)};
+}
+
+inline lawn_conn_stats_t stats_of(const lawn_conn_t *conn)
+{
+    lawn_conn_stats_t stats;
+    lawn_conn_query(conn, &stats);
+    return stats;
+}
+
+// ---- What is learnt from the path
+
+struct Path {
+    bool is_measured = false;
+    uint64_t samples = 0;
+    uint64_t in_order = 0; // since an answer was overtaken by a later one
+    lawn_time_t least = LAWN_TIME_INFINITY; // round trip
+    lawn_time_t most = 0;
+    lawn_time_t srtt = 0; // as lawn_conn_query() tells, so rounded down
+    lawn_time_t rttvar = 0;
+
+    // SRTT is an average of what was measured, RTTVAR one of the differences to
+    // it, but begins as half of the first. Both round by less than a tick. A
+    // round trip beyond 2^56 may count as that.
+    void measure(lawn_time_t rtt, bool is_overtaken, lawn_conn_stats_t stats)
+    {
+        const lawn_time_t r = std::min(rtt, lawn_time_t{1} << 56);
+        least = std::min(least, r);
+        most = std::max({most, rtt, lawn_time_t{1}});
+        ++samples;
+        in_order = is_overtaken ? 0 : in_order + 1;
+        srtt = stats.srtt;
+        rttvar = stats.rttvar;
+        FUZZ_CHECK((Bounds{least, most}.hold(srtt)));
+        FUZZ_CHECK(rttvar <= std::max(most / 2, most - least) + 1);
+        if (!is_measured) {
+            FUZZ_CHECK(srtt == std::max(r, lawn_time_t{1}));
+            FUZZ_CHECK(rttvar == srtt / 2);
+        }
+        is_measured = true;
+    }
+
+    // The greatest margin that errors (sample - SRTT) can ask for: 5/4 of the
+    // greatest, which is rounded up by less than a thousandth.
+    lawn_time_t greatest_margin() const
+    {
+        const lawn_time_t error = is_measured ? most - least : 0;
+        return add(error, error / 4 + error / 256 + 2);
+    }
+
+    // RFC 6298, 2.3, but the margin is at least a quarter of SRTT and a
+    // microsecond, and at most what the greatest error asks for. Four times
+    // RTTVAR is told without its last two bits.
+    Bounds rto() const
+    {
+        const lawn_time_t margin = std::max(usec, srtt / 4);
+        return {
+            srtt + std::max(margin, 4 * rttvar),
+            add(srtt, std::max({margin, 4 * rttvar + 3, greatest_margin()}))};
+    }
+
+    // How old what was overtaken is when it is lost. Errors count only if
+    // something was overtaken. On a path that has kept its order for more than
+    // a hundred samples, it is lost at once. The greatest round trip of late
+    // may ask for more.
+    Bounds evidence_age() const
+    {
+        const lawn_time_t margin = std::max(usec, srtt / 8);
+        const lawn_time_t errors = in_order != samples ? greatest_margin() : 0;
+        return {in_order > 100 ? 0 : srtt + margin,
+                std::max(add(srtt, std::max(margin, errors)),
+                         add(most, most / 32 + 1))};
+    }
+
+    // How long evidence stands before it counts.
+    lawn_time_t most_stands() const
+    {
+        return srtt / 64 + 1;
+    }
+
+    // And when the peer is asked.
+    Bounds ask_age() const
+    {
+        const lawn_time_t margin = std::max(usec, srtt / 4);
+        return {srtt + std::max(margin, 4 * rttvar),
+                srtt + std::max(margin, 4 * rttvar + 3)};
+    }
+};
+
+// ---- Stalls
+
+// The excuse for a stall of the program: no peer is dead until one transmission
+// (or probe) that was made after the stall has been unanswered for one RTO (or
+// interval). One is given until something is heard.
+struct Excuse {
+    bool is_given = false;
+    bool has_stalled = false;                 // since something was heard
+    lawn_time_t stall = LAWN_TIME_INFINITY;   // the first since then, or before
+    lawn_time_t sent_at = LAWN_TIME_INFINITY; // the first transmission after it
+
+    void stalled(lawn_time_t now)
+    {
+        if (!has_stalled && !is_given) {
+            has_stalled = true;
+            stall = now;
+            sent_at = LAWN_TIME_INFINITY;
+        }
+    }
+
+    void heard()
+    {
+        has_stalled = false;
+        is_given = false;
+    }
+
+    void sent(lawn_time_t now)
+    {
+        if (stall != LAWN_TIME_INFINITY && now >= stall) {
+            sent_at = std::min(sent_at, now);
+        }
+    }
+
+    bool is_over(lawn_time_t now, lawn_time_t wait) const
+    {
+        return stall == LAWN_TIME_INFINITY || now >= add(sent_at, wait);
+    }
+
+    // The program has stalled since `latest`, the latest transmission.
+    bool may_be_given(const Moment &at, lawn_time_t latest) const
+    {
+        return !is_given && at.stalled_at != LAWN_TIME_INFINITY &&
+               at.stalled_at > latest;
+    }
+};
+
+// ---- The connection
 
 struct Model {
     lawn_conn_params_t params = {};
+    bool has_ask = false;
+    bool knows_oldest = false; // calls on_ack_oldest and what belongs to it
     bool is_open = false;
     bool is_buried = false;
-    bool waits = false; // for an ACK
-    lawn_time_t retransmit_due = 0;
-    lawn_time_t keepalive_due = 0;
-    lawn_time_t unacked_since = LAWN_TIME_INFINITY;
-    lawn_time_t acked_at = 0;
-    lawn_time_t excused_until = 0;
-    lawn_time_t since = 0; // nothing was sent before
-    lawn_time_t rto = 0;
-    lawn_time_t least_rtt = LAWN_TIME_INFINITY;
-    lawn_time_t most_rtt = 0;
-    unsigned attempt = 0;
-    unsigned probe = 0;
-    uint64_t started_in = 0; // the latest pass in which a timer was
+    Path path;
+    lawn_conn_stats_t stats = {}; // as told last
 
-    lawn_time_t due() const
-    {
-        const lawn_time_t keepalive =
-            keeps_alive() ? keepalive_due : LAWN_TIME_INFINITY;
-        return std::min(waits ? retransmit_due : LAWN_TIME_INFINITY, keepalive);
-    }
+    bool waits = false;            // something is outstanding
+    lawn_time_t oldest = 0;        // of that
+    lawn_time_t newest_acked = 0;  // latest send that an ACK named,
+    lawn_time_t newest_echoed = 0; // or that only an on_echo since has named
+    bool is_mixed = false;         // there was evidence when such an echo came
+    lawn_time_t unacked_since = 0;
+    lawn_time_t since = 1;  // the open, or an earlier send
+    bool has_acked = false; // has something been acknowledged
+    lawn_time_t acked_at = 0;
+    lawn_time_t heard_at = 0;
+    lawn_time_t sent_at = 0; // the latest transmission
+    lawn_time_t rto = 0;
+    unsigned attempt = 0;
+    bool is_silent = false; // nothing heard since the latest attempt
+    lawn_time_t attempted_at = 0;
+    lawn_time_t first_attempted_at = 0;
+    lawn_time_t resent_at = 0; // latest retransmission
+    lawn_time_t asked_at = 0;
+    lawn_time_t retransmit_due = LAWN_TIME_INFINITY; // the timer's deadline
+    uint64_t started_in = 0; // the latest pass in which that was set
+
+    unsigned probe = 0;
+    lawn_time_t idle = 0;
+    lawn_time_t probed_at = 0;
+
+    lawn_time_t stalled_at = LAWN_TIME_INFINITY; // the latest stall
+    bool was_excused = false; // in `retransmit`, since the latest ACK
+    Excuse excuse;            // of a stall, in `retransmit`,
+    Excuse excuse_probing;    // and in keepalive
+
+    // The fixed share of the jitter, as it was seen with one RTO.
+    lawn_time_t jittered_rto = 0;
+    lawn_time_t jitter_seen = 0;
+
+    //
+    // When something is due.
+    //
 
     bool keeps_alive() const
     {
         return params.keepalive_idle != 0;
     }
 
-    lawn_time_t clamp(lawn_time_t time) const
+    bool has_peer_timeout() const
     {
-        return time < params.rto_min   ? params.rto_min
-               : time > params.rto_max ? params.rto_max
-                                       : time;
+        return params.peer_timeout != 0 &&
+               params.peer_timeout != LAWN_TIME_INFINITY;
     }
 
-    lawn_time_t peer_end() const
+    lawn_time_t newest() const
     {
-        return params.peer_timeout == 0
-                   ? LAWN_TIME_INFINITY
-                   : std::max(add(unacked_since, params.peer_timeout),
-                              excused_until);
+        return std::max(newest_acked, newest_echoed);
     }
 
-    // Something sent at `now` is unacknowledged.
-    void wait(lawn_time_t now, uint64_t pass)
+    bool has_evidence() const
     {
-        waits = true;
-        started_in = pass;
-        retransmit_due = std::min(add(now, rto), peer_end());
+        return newest() > oldest;
+    }
+
+    lawn_time_t keepalive_due() const
+    {
+        return probe == 0 ? add(heard_at, idle)
+                          : add(probed_at, params.keepalive_interval);
+    }
+
+    lawn_time_t due() const
+    {
+        return std::min(waits ? retransmit_due : LAWN_TIME_INFINITY,
+                        keeps_alive() ? keepalive_due() : LAWN_TIME_INFINITY);
+    }
+
+    // The greatest RTO: a quarter of the peer timeout, or two SRTT if that is
+    // longer, but not longer than the peer timeout.
+    Bounds limit() const
+    {
+        if (!has_peer_timeout()) {
+            return {params.rto_max, params.rto_max};
+        }
+        const auto with = [this](lawn_time_t two_srtt) {
+            return std::min({params.rto_max, params.peer_timeout,
+                             std::max(params.peer_timeout / 4, two_srtt)});
+        };
+        return {with(2 * path.srtt), with(2 * path.srtt + 1)};
+    }
+
+    Bounds clamp(Bounds wanted) const
+    {
+        if (params.rto_fixed != 0) {
+            return {params.rto_fixed, params.rto_fixed};
+        }
+        const Bounds end = limit();
+        return {std::min(std::max(wanted.least, params.rto_min), end.least),
+                std::min(std::max(wanted.most, params.rto_min), end.most)};
+    }
+
+    lawn_time_t most_jitter() const
+    {
+        const double most = params.rto_jitter * static_cast<double>(rto);
+        return most < 0x1p63 ? static_cast<lawn_time_t>(std::ceil(most))
+                             : LAWN_TIME_INFINITY;
+    }
+
+    // One RTO after the oldest; or after the latest attempt, if nothing was
+    // heard since. A retransmission by evidence since then may count, too.
+    Bounds silence_end() const
+    {
+        Bounds from = {oldest, oldest};
+        if (is_silent) {
+            from = {std::max(oldest, attempted_at),
+                    std::max(oldest, resent_at)};
+        }
+        return {add(from.least, rto), add(add(from.most, rto), most_jitter())};
+    }
+
+    // The peer timeout.
+    Bounds peer_end() const
+    {
+        if (!has_peer_timeout()) {
+            return {LAWN_TIME_INFINITY, LAWN_TIME_INFINITY};
+        }
+        const lawn_time_t end = add(unacked_since, params.peer_timeout);
+        return {end, std::max(end, excuse_end())};
+    }
+
+    // Until then, a stall may be excused. Which of the transmissions after it
+    // is waited for is not said.
+    lawn_time_t excuse_end() const
+    {
+        const bool has_one =
+            excuse.is_given || was_excused ||
+            (stalled_at != LAWN_TIME_INFINITY && stalled_at >= unacked_since);
+        return has_one ? add(std::max(sent_at, oldest), rto) : 0;
+    }
+
+    bool may_ask() const
+    {
+        return has_ask && !has_evidence() && attempt == 0 && path.is_measured &&
+               asked_at <= oldest;
+    }
+
+    // When the oldest, which was overtaken, is lost, if evidence has stood long
+    // enough then.
+    Bounds lost_at() const
+    {
+        return earlier_of(silence_end(), after(oldest, path.evidence_age()));
+    }
+
+    // Evidence stands from some time up to `now`. If the timer has waited for
+    // that already, it goes on.
+    Bounds deadline(lawn_time_t now) const
+    {
+        Bounds end = silence_end();
+        if (has_evidence()) {
+            end = lost_at();
+            end.most = std::max(
+                {end.most, add(now, path.most_stands()),
+                 retransmit_due == LAWN_TIME_INFINITY ? 0 : retransmit_due});
+        } else if (may_ask()) {
+            end = earlier_of(end, after(oldest, path.ask_age()));
+        }
+        return earlier_of(end, peer_end());
+    }
+
+    bool may_excuse(const Moment &at) const
+    {
+        return excuse.may_be_given(at, std::max(oldest, resent_at));
+    }
+
+    bool may_excuse_probing(const Moment &at) const
+    {
+        return excuse_probing.may_be_given(at, probed_at);
+    }
+
+    // Not before the excuse for a stall is over, unless all that is outstanding
+    // was sent after it.
+    bool may_die(lawn_time_t now) const
+    {
+        return excuse.stall <= unacked_since || excuse.is_over(now, rto);
+    }
+
+    //
+    // What has happened.
+    //
+
+    void stalled(lawn_time_t now)
+    {
+        stalled_at = now;
+        excuse.stalled(now);
+        excuse_probing.stalled(now);
+        // These may have the time of the pass that is late.
+        excuse.sent(sent_at);
+        excuse_probing.sent(probed_at);
+    }
+
+    void heard(lawn_time_t now)
+    {
+        heard_at = std::max(heard_at, now);
+        probe = 0;
+        is_silent = false;
+        excuse.heard();
+        excuse_probing.heard();
+    }
+
+    void transmitted(lawn_time_t now)
+    {
+        sent_at = std::max(sent_at, now);
+        excuse.sent(now);
+    }
+
+    // Whether something may have been sent then: what an echo says.
+    bool is_known(lawn_time_t now, lawn_time_t echo) const
+    {
+        return echo >= since && echo <= now;
     }
 
     // A round trip of `rtt` that has ended by `end`; 1 is also one within a
@@ -85,114 +410,45 @@ struct Model {
         return rtt <= 1 || (end >= since && rtt - 1 <= end - since);
     }
 
-    // SRTT is an average of what was measured, RTTVAR one of differences.
-    void measure(lawn_time_t rtt, lawn_time_t new_rto)
+    // What cannot be true is made true.
+    lawn_time_t true_oldest(lawn_time_t given, lawn_time_t now,
+                            const Moment &at) const
     {
-        const bool is_first = most_rtt == 0;
-        least_rtt = std::min(least_rtt, rtt);
-        most_rtt = std::max(most_rtt, rtt);
-        if (params.rto_fixed != 0) {
-            return;
-        }
-        lawn_time_t most = most_rtt;
-        for (int n = 0; n < 4; ++n) {
-            most = add(most, most_rtt);
-        }
-        FUZZ_CHECK(new_rto >= clamp(add(least_rtt, usec)));
-        FUZZ_CHECK(new_rto <= clamp(add(most, usec + 4)));
-        if (is_first) {
-            const lawn_time_t spread = rtt > UINT64_MAX / 2 ? rtt : rtt / 2 * 4;
-            FUZZ_CHECK(new_rto == clamp(add(rtt, std::max(usec, spread))));
-        }
-        rto = new_rto;
+        const lawn_time_t latest = given > now ? std::max(now, at.clock) : now;
+        return std::max(std::min(given, latest), since);
     }
 
-    void back_off(lawn_time_t new_rto)
+    // The timer was started. Where one that was told of a late send runs from
+    // is its own matter: it may wake early, and find nothing.
+    void started(const lawn_conn_t *conn, const Moment &at,
+                 bool may_wake_early = false)
     {
-        if (params.rto_fixed != 0) {
-            FUZZ_CHECK(new_rto == params.rto_fixed);
-            return;
+        const lawn_time_t found = lawn_timer_deadline(&conn->retransmit);
+        Bounds wanted = deadline(at.clock);
+        if (may_wake_early) {
+            wanted.least = std::min(wanted.least, add(oldest, rto));
         }
-        const double wanted =
-            std::min(static_cast<double>(rto) * params.backoff,
-                     static_cast<double>(params.rto_max));
-        FUZZ_CHECK(new_rto >= rto && new_rto <= params.rto_max);
-        FUZZ_CHECK(std::fabs(static_cast<double>(new_rto) - wanted) <=
-                   1 + wanted * 1e-12);
-        rto = new_rto;
+        FUZZ_CHECK(wanted.hold(found));
+        retransmit_due = found;
+        started_in = at.passes;
+        check_jitter(found);
     }
 
-    // A stall took the time in which the first retransmission should have been
-    // made and answered.
-    bool was_absent(lawn_time_t stalled_at) const
+    // A deadline without evidence and `ask` has the connection's fixed share of
+    // the jitter.
+    void check_jitter(lawn_time_t found)
     {
-        return attempt == 0 && add(retransmit_due, rto) <= stalled_at;
+        const lawn_time_t end = silence_end().least;
+        const bool is_exact = !is_silent || attempted_at == resent_at;
+        if (params.rto_jitter == 0 || !is_exact || may_ask() ||
+            has_evidence() || found < end || found >= peer_end().least) {
+            return;
+        }
+        FUZZ_CHECK(jittered_rto != rto || jitter_seen == found - end);
+        jittered_rto = rto;
+        jitter_seen = found - end;
     }
 };
-
-#ifdef NDEBUG
-constexpr bool has_assertions = false;
-#else
-constexpr bool has_assertions = true;
-#endif
-
-// Tells `conn` of an ACK, when the clock shows `clock`. An odd `rtt` is given
-// as a time of sending, and so is one that would fail an assertion. True if it
-// is a sample by the rules.
-inline bool ack(const Model &m, lawn_conn_t *conn, lawn_time_t now,
-                lawn_time_t clock, lawn_time_t rtt, bool all_acked)
-{
-    const bool is_true = m.can_have_taken(clock, rtt);
-    if (rtt % 2 == 0 && (is_true || !has_assertions)) {
-        lawn_conn_on_ack(conn, now, rtt, all_acked);
-        return rtt != 0 && is_true;
-    }
-    const lawn_time_t sent_at = now - rtt;
-    lawn_conn_on_ack_of(conn, now, sent_at, all_acked);
-    return sent_at != 0 && sent_at >= m.since && sent_at < now;
-}
-
-inline bool params_are_valid(const lawn_conn_params_t &p)
-{
-    if (!std::isfinite(p.backoff) || p.backoff < 1) {
-        return false;
-    }
-    if (p.rto_fixed == 0 && (p.rto_initial == 0 || p.rto_max == 0)) {
-        return false;
-    }
-    if (p.keepalive_idle != 0 &&
-        (p.keepalive_probes == 0 || p.keepalive_interval == 0)) {
-        return false;
-    }
-    return p.rto_min <= p.rto_max;
-}
-
-// Accepted ones, but for a few.
-inline lawn_conn_params_t make_params(Input *input)
-{
-    const unsigned which = input->byte();
-    lawn_conn_params_t p = {};
-    p.rto_initial = add(1, input->number());
-    p.rto_max = add(p.rto_initial, input->number());
-    p.rto_min = which & 1 ? input->number() : 0;
-    p.rto_fixed = which & 2 ? input->number() : 0;
-    p.backoff = 1 + input->byte() / 32.0;
-    p.max_retries = which & 4 ? input->byte() % 16 : 0;
-    p.peer_timeout = which & 8 ? input->number() : 0;
-    if (which & 16) {
-        p.keepalive_idle = input->number();
-        p.keepalive_interval = input->number();
-        p.keepalive_probes = input->byte() % 4;
-        p.keepalive_jitter = which & 32 ? input->number() : 0;
-    }
-    if ((which & 0xc0) == 0xc0) {
-        p.rto_initial = input->number();
-        p.rto_max = input->number();
-        static constexpr double odd[] = {0, 0.999, -2, NAN, INFINITY, 1e300, 1};
-        p.backoff = odd[input->byte() % 7];
-    }
-    return p;
-}
 
 } // namespace fuzz
 
