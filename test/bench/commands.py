@@ -3,7 +3,7 @@
 """The command lines of the programs in bench/: what they say of a wrong one, and
 that an output which is cut short is a failure.
 
-usage: commands.py LAWN_BENCH LAWN_EVALUATE LAWN_MODEL LAWN_IDLE \\
+usage: commands.py LAWN_BENCH LAWN_EVALUATE LAWN_MODEL LAWN_RTO LAWN_IDLE \\
            LAWN_INSTRUCTIONS LAWN_WORST"""
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def check_refused(program, options, error):
 
 
 def main():
-    bench, evaluate, model, idle, instructions, worst = sys.argv[1:]
+    bench, evaluate, model, rto, idle, instructions, worst = sys.argv[1:]
     small = ("--quick", "--contenders", "lawn", "--sizes", "10")
     for options in (("--help",), ("--version",), ("threads", "--help"),
                     ("threads", "--quick"),
@@ -45,7 +45,11 @@ def main():
     for options in (("--help",), ("insertion", *small)):
         check_full(evaluate, "lawn_evaluate", *options)
     check_full(model, "lawn_model", "--quick")
-    for program, name in ((model, "lawn_model"), (idle, "lawn_idle"),
+    for options in (("--list",), ("--quick", "--check", "--paths", "steady",
+                                  "--contenders", "lawn")):
+        check_full(rto, "lawn_rto", *options)
+    for program, name in ((model, "lawn_model"), (rto, "lawn_rto"),
+                          (idle, "lawn_idle"),
                           (instructions, "lawn_instructions"),
                           (worst, "lawn_worst")):
         check_full(program, name, "--help")
