@@ -1,22 +1,24 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * Reliable messages over UDP: all messages arrive, once and in order. The
- * protocol is go-back-N with the two timers of lawn/conn.h.
+ * Reliable messages over UDP: all messages arrive, once and in order. Each is
+ * acknowledged singly. lawn/flight.h knows which are on their way, and
+ * lawn/conn.h when to send one again.
  *
  *     client                                         server
  *       DATA 0, sent at 17  ------------------------>  takes 0
- *       on_send: the retransmit timer runs
  *       DATA 1, sent at 18  ---------- lost
- *       on_ack_of(17)  <-----------------------------  ACK 1, echo 17
- *       retransmit, an RTO later
- *       DATA 1, sent at 40  ------------------------>  takes 1
- *       on_ack_of(40)  <-----------------------------  ACK 2, echo 40
+ *       DATA 2, sent at 19  ------------------------>  keeps 2 until 1 is here
+ *       flight_ack(0, 17)  <-------------------------  ACK 0, echo 17
+ *       flight_ack(2, 19)  <-------------------------  ACK 2, echo 19
+ *       retransmit soon, by evidence: 2 has overtaken 1
+ *       DATA 1, sent at 23  ------------------------>  takes 1 and 2
+ *       flight_ack(1, 23)  <-------------------------  ACK 1, echo 23
  *
- * An ACK names the message that is wanted next. It also echoes the time of the
- * datagram that it answers. So every ACK gives a valid round trip, even if the
- * message was sent twice. FIN is the last message. A side that receives nothing
- * sends a PROBE and gets an ACK.
+ * An ACK echoes the time of the datagram that it answers. So every ACK gives a
+ * valid round trip, even if the message was sent twice. FIN is the last
+ * message. A side sends a PROBE, and gets an ACK, when it receives nothing, and
+ * when its newest message waits for long: nothing later can show its loss.
  */
 #define _GNU_SOURCE
 #include <lawn/lawn.h>
@@ -29,21 +31,26 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define WINDOW 32         /* messages outstanding at most */
+#define MAX_WINDOW 256    /* so far ahead a side keeps what arrives */
 #define BURST 64          /* datagrams received per pass at most */
 #define MAGIC 0x6c61776eU /* datagrams without it are ignored */
+#define NO_MESSAGE UINT64_MAX
 
 enum { DATA = 1, FIN, ACK, PROBE };
 
 /* All fields are big-endian, except `time`, which only its sender reads, in the
- * echo. A payload would follow. Its sender would keep it until it is
- * acknowledged. */
+ * echo. A payload would follow. */
 typedef struct {
     uint32_t magic;
     uint32_t kind;
-    uint64_t number; /* of this DATA or FIN; else the one wanted next */
+    uint64_t number; /* of the DATA or FIN; of a PROBE, NO_MESSAGE */
     uint64_t time;   /* of sending; in an ACK, the echo */
 } datagram_t;
+
+typedef struct {
+    lawn_flight_message_t in_flight; /* first: resend() casts it to message_t */
+    datagram_t datagram;             /* kept until it is acknowledged */
+} message_t;
 
 typedef struct {
     lawn_timer_t linger; /* first: end_linger() casts it to side_t */
@@ -52,31 +59,37 @@ typedef struct {
     int fd;
     struct sockaddr_in peer;
     bool is_over;
-    uint64_t total;  /* messages to send; 0: the server */
-    uint64_t next;   /* the next message to send for the first time */
-    uint64_t acked;  /* all messages before it are acknowledged */
-    uint64_t wanted; /* from the peer: all before it have arrived */
+    uint64_t total;                 /* messages to send; 0: the server */
+    uint64_t next;                  /* to send for the first time */
+    message_t messages[MAX_WINDOW]; /* number n is at n % window */
+    lawn_flight_t flight;           /* those of them that are on their way */
+    uint64_t wanted;                /* all before it were taken */
+    bool has_arrived[MAX_WINDOW];   /* wanted or later: at n % MAX_WINDOW */
+    uint64_t end;                   /* all to take; 0: FIN has not arrived */
     uint64_t sent_again;
     uint64_t dropped;
     uint64_t random;
 } side_t;
 
 static lawn_engine_t *engine;
-static uint64_t drop; /* percent of the datagrams to lose on purpose */
-static int status;    /* exit status */
+static uint64_t window = 8; /* from the oldest on its way to the newest */
+static uint64_t drop;       /* percent of the datagrams to lose on purpose */
+static int status;          /* exit status */
 
 static const char usage[] =
-    "usage: udp [--count N] [--drop PERCENT] [--listen PORT | HOST PORT]\n"
+    "usage: udp [--count N] [--window N] [--drop PERCENT]\n"
+    "           [--listen PORT | HOST PORT]\n"
     "Sends numbered messages to HOST, an IPv4 address, or receives them on a\n"
     "port; with neither it does both over loopback.\n"
     "  --count N       messages to send; 2000\n"
+    "  --window N      messages on their way at most, from 1 to 256; 8\n"
     "  --drop PERCENT  of what this program sends is lost on purpose; 0";
+static const struct option options[] = {
+    {"count", 1, NULL, 'c'},  {"drop", 1, NULL, 'd'},   {"help", 0, NULL, 'h'},
+    {"listen", 1, NULL, 'l'}, {"window", 1, NULL, 'w'}, {NULL, 0, NULL, 0}};
 
-static void transmit(side_t *side, uint32_t kind, uint64_t number,
-                     uint64_t time)
+static void transmit(side_t *side, const datagram_t *datagram)
 {
-    datagram_t datagram = {htobe32(MAGIC), htobe32(kind), htobe64(number),
-                           time};
     /* Pseudo-random, so each run drops the same datagrams of a side. */
     side->random = side->random * 6364136223846793005 + 1442695040888963407;
     if ((side->random >> 33) % 100 < drop) {
@@ -84,40 +97,52 @@ static void transmit(side_t *side, uint32_t kind, uint64_t number,
         return;
     }
     /* If this fails, it is as if the network had lost the datagram. */
-    (void)send(side->fd, &datagram, sizeof(datagram), MSG_DONTWAIT);
+    (void)send(side->fd, datagram, sizeof(*datagram), MSG_DONTWAIT);
 }
 
-/* A retransmission, too, carries the time at which it is sent. */
-static void transmit_message(side_t *side, uint64_t number)
-{
-    transmit(side, number + 1 == side->total ? FIN : DATA, number,
-             lawn_engine_now(engine));
-}
-
+/* The next message waits until the one in its place is acknowledged. */
 static void send_new(side_t *side)
 {
-    while (side->next < side->total && side->next - side->acked < WINDOW) {
-        transmit_message(side, side->next++);
-        lawn_conn_on_send(&side->conn, lawn_engine_now(engine));
+    lawn_time_t now = lawn_engine_now(engine);
+    message_t *message = &side->messages[side->next % window];
+    while (side->next < side->total && !message->in_flight.link.next) {
+        uint32_t kind = side->next + 1 == side->total ? FIN : DATA;
+        message->datagram = (datagram_t){htobe32(MAGIC), htobe32(kind),
+                                         htobe64(side->next), now};
+        transmit(side, &message->datagram);
+        lawn_flight_send(&side->flight, &message->in_flight, now);
+        message = &side->messages[++side->next % window];
     }
+}
+
+/* Called once for each message that is lost. */
+static bool resend(lawn_flight_t *flight, lawn_flight_message_t *lost,
+                   lawn_time_t now)
+{
+    side_t *side = flight->conn->context;
+    datagram_t *datagram = &((message_t *)lost)->datagram;
+    datagram->time = now; /* of this transmission, for its echo */
+    transmit(side, datagram);
+    ++side->sent_again;
+    return true; /* `flight` is still there */
 }
 
 static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 {
     side_t *side = conn->context;
-    (void)now;
-    (void)attempt;
-    for (uint64_t i = side->acked; i < side->next; ++i) {
-        transmit_message(side, i);
-        ++side->sent_again;
-    }
+    (void)lawn_flight_retransmit(&side->flight, now, attempt);
+}
+
+static void ask(lawn_conn_t *conn, lawn_time_t now)
+{
+    datagram_t datagram = {htobe32(MAGIC), htobe32(PROBE), NO_MESSAGE, now};
+    transmit(conn->context, &datagram);
 }
 
 static void probe(lawn_conn_t *conn, lawn_time_t now, unsigned count)
 {
-    side_t *side = conn->context;
     (void)count;
-    transmit(side, PROBE, side->wanted, now);
+    ask(conn, now);
 }
 
 static void dead(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
@@ -135,27 +160,49 @@ static void end_linger(lawn_timer_t *timer, lawn_time_t now)
     ((side_t *)timer)->is_over = true;
 }
 
-static void receive(side_t *side, const datagram_t *datagram)
+static void receive_ack(side_t *side, const datagram_t *ack)
 {
     lawn_time_t now = lawn_engine_now(engine);
+    message_t *message = &side->messages[be64toh(ack->number) % window];
+    lawn_flight_message_t *in_flight = &message->in_flight;
+    if (ack->number != message->datagram.number) {
+        /* It answers a PROBE, or once more a message that was replaced. */
+        lawn_flight_ack_covered(&side->flight, now, ack->time);
+    } else if (lawn_flight_ack(&side->flight, in_flight, now, ack->time)) {
+        side->is_over = side->flight.count == 0 && side->next == side->total;
+    }
+}
+
+/* Returns false if the message is too far ahead: no window goes so far. */
+static bool take(side_t *side, uint64_t number)
+{
+    if (number - side->wanted < MAX_WINDOW) { /* else it is old, or too new */
+        side->has_arrived[number % MAX_WINDOW] = true;
+    }
+    while (side->has_arrived[side->wanted % MAX_WINDOW]) {
+        side->has_arrived[side->wanted++ % MAX_WINDOW] = false;
+    }
+    return number < side->wanted + MAX_WINDOW;
+}
+
+static void receive(side_t *side, datagram_t *datagram)
+{
     uint32_t kind = be32toh(datagram->kind);
     uint64_t number = be64toh(datagram->number);
-    if (kind == ACK && number > side->acked && number <= side->next) {
-        side->acked = number;
-        lawn_conn_on_ack_of(&side->conn, now, datagram->time,
-                            number == side->next);
-        side->is_over = number == side->total;
-        return;
-    }
-    lawn_conn_on_receive(&side->conn, now);
     if (kind == ACK) {
+        receive_ack(side, datagram);
         return;
     }
-    side->wanted += (kind == DATA || kind == FIN) && number == side->wanted;
-    transmit(side, ACK, side->wanted, datagram->time);
-    if (kind == FIN && number < side->wanted) {
+    lawn_conn_on_receive(&side->conn, lawn_engine_now(engine));
+    if ((kind == DATA || kind == FIN) && !take(side, number)) {
+        return;
+    }
+    datagram->kind = htobe32(ACK); /* its number and time stay: the echo */
+    transmit(side, datagram);
+    side->end = kind == FIN ? number + 1 : side->end;
+    if (side->end != 0 && side->wanted >= side->end) {
         /* All messages are here. Stay for a while, as the peer may miss the
-         * last ACK. */
+         * last ACKs. */
         lawn_conn_close(&side->conn);
         lawn_engine_start(engine, &side->linger, lawn_time_from_msec(500));
     }
@@ -171,7 +218,8 @@ static void check(bool is_done)
 
 static void meet(side_t *side)
 {
-    static const lawn_conn_ops_t ops = {retransmit, probe, dead, NULL};
+    static const lawn_conn_ops_t ops = {retransmit, probe, dead, ask};
+    static const lawn_flight_ops_t flight_ops = {.resend = resend};
     lawn_conn_params_t params;
     lawn_conn_params_init(&params);
     params.rto_max = lawn_time_from_msec(200);
@@ -179,6 +227,7 @@ static void meet(side_t *side)
     params.keepalive_idle = lawn_time_from_sec(2);
     side->conn.context = side;
     check(lawn_conn_open(engine, &params, &ops, &side->conn) == LAWN_OK);
+    check(lawn_flight_init(&side->flight, &side->conn, &flight_ops) == LAWN_OK);
 }
 
 /* Called once per pass, before timers expire. So an ACK that has already
@@ -237,11 +286,15 @@ static void open_side(side_t *side, const struct sockaddr_in *address)
 
 static void close_side(side_t *side)
 {
+    lawn_conn_stats_t stats;
+    lawn_conn_query(&side->conn, &stats);
     if (side->fd > 0) {
-        printf("%s: %" PRIu64 " messages, %" PRIu64 " sent again, %" PRIu64
-               " datagrams dropped, RTO %.3f ms\n",
-               side->name, side->acked + side->wanted, side->sent_again,
-               side->dropped, lawn_time_to_msec(lawn_conn_rto(&side->conn)));
+        printf("%s: %" PRIu64 " messages, %" PRIu64 " sent again (%" PRIu64
+               " times, %" PRIu64 " by evidence, %" PRIu64
+               " spurious), %" PRIu64 " datagrams dropped, RTO %.3f ms\n",
+               side->name, side->next - side->flight.count + side->wanted,
+               side->sent_again, stats.retransmissions, stats.by_evidence,
+               stats.spurious, side->dropped, lawn_time_to_msec(stats.rto));
         lawn_conn_close(&side->conn);
     }
 }
@@ -270,11 +323,6 @@ static int finish(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"count", 1, NULL, 'c'},
-                                            {"drop", 1, NULL, 'd'},
-                                            {"help", 0, NULL, 'h'},
-                                            {"listen", 1, NULL, 'l'},
-                                            {NULL, 0, NULL, 0}};
     static side_t client = {.name = "client", .is_over = true, .total = 2000};
     static side_t server = {.name = "server", .is_over = true, .random = 1};
     struct sockaddr_in at = {.sin_family = AF_INET};
@@ -288,6 +336,8 @@ int main(int argc, char **argv)
             drop = parse(optarg, 0, 99);
         } else if (option == 'l') {
             port = parse(optarg, 1, 65535);
+        } else if (option == 'w') {
+            window = parse(optarg, 1, MAX_WINDOW);
         } else if (option == 'h') {
             puts(usage);
             return finish();
@@ -295,14 +345,10 @@ int main(int argc, char **argv)
             return 2; /* getopt_long() has said what is wrong */
         }
     }
-    if (port != 0 && argc != optind) {
-        fprintf(stderr, "udp: --listen takes no HOST and PORT; see --help\n");
-        return 2;
-    }
     bool is_client = argc == optind + 2 &&
                      inet_pton(AF_INET, argv[optind], &at.sin_addr) == 1;
-    if (!is_client && argc != optind) {
-        fprintf(stderr, "udp: not an IPv4 address and a port; see --help\n");
+    if (argc != optind && (!is_client || port != 0)) {
+        fprintf(stderr, "udp: HOST is an IPv4 address, without --listen\n");
         return 2;
     }
     port = is_client ? parse(argv[optind + 1], 1, 65535) : port;

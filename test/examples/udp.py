@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 """examples/udp with datagrams of somebody else, that are there before it has
-met its peer.
+met its peer, and with losses in windows of several sizes.
 
 usage: udp.py PROGRAM"""
 import os
+import re
 import signal
 import socket
 import struct
@@ -15,6 +16,7 @@ import time
 TRIES = 2000  # of 10 ms
 MAGIC = 0x6C61776E
 DATA, FIN, ACK, PROBE = 1, 2, 3, 4
+NO_MESSAGE = 2**64 - 1
 
 
 def datagram(kind, number):
@@ -26,7 +28,7 @@ def receive(client):
     return kind, number
 
 
-def main(program):
+def check_strangers(program):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         at = free.getsockname()
@@ -53,17 +55,42 @@ def main(program):
         stranger.send(datagram(FIN, 2))
         server.send_signal(signal.SIGCONT)
         peer.settimeout(30)
-        assert receive(peer) == (ACK, 1)
-        peer.send(datagram(PROBE, 0))
-        assert receive(peer) == (ACK, 1), "it took datagrams of somebody else"
-        peer.send(datagram(FIN, 1))
-        assert receive(peer) == (ACK, 2)
+        assert receive(peer) == (ACK, 0)
+        peer.send(datagram(PROBE, NO_MESSAGE))
+        assert receive(peer) == (ACK, NO_MESSAGE), \
+            "it took datagrams of somebody else"
+        # The last message is here before the one in front of it, and what is
+        # too far ahead is not acknowledged.
+        peer.send(datagram(DATA, 1 + 256))
+        for kind, number in (FIN, 2), (DATA, 0), (DATA, 1):
+            assert server.poll() is None
+            peer.send(datagram(kind, number))
+            assert receive(peer) == (ACK, number)
         assert server.wait(30) == 0
     finally:
         server.kill()
         server.wait()
         peer.close()
         stranger.close()
+
+
+def check_losses(program, count, window, drop):
+    output = subprocess.run(
+        [program, "--count", str(count), "--window", str(window), "--drop",
+         str(drop)], check=True, stdout=subprocess.PIPE, text=True,
+        timeout=120).stdout
+    print(f"window {window}, drop {drop} %\n{output}", end="")
+    client, server = [[int(number) for number in re.findall(r"\d+", line)]
+                      for line in output.splitlines()]
+    assert client[0] == server[0] == count, "messages are missing"
+    _, again, times, by_evidence, _, dropped = client[:6]
+    assert dropped > 0 and again >= times >= by_evidence > 0
+
+
+def main(program):
+    check_strangers(program)
+    for window, drop in (2, 10), (16, 10), (256, 30):
+        check_losses(program, 2000, window, drop)
 
 
 if len(sys.argv) != 2:
