@@ -296,6 +296,24 @@ TEST(Rto, ASeedRepeatsARunExactly)
     }
 }
 
+TEST(Rto, FiguresAreTheMeanOfTheSeeds)
+{
+    Flow flow;
+    const auto p50 = [&](uint64_t first, unsigned seeds) {
+        Plan plan;
+        plan.kinds = {&kind("lawn")};
+        plan.setting = setting_of(8, .01);
+        plan.setting.seed = first;
+        plan.seeds = seeds;
+        plan.needs_oracle = false;
+        Cell cell = {&variant("jitter"), round_trip, 8, {}, 0};
+        measure(plan, flow, cell);
+        return cell.figures.at(0).p50;
+    };
+    EXPECT_NE(p50(5, 1), p50(6, 1));
+    EXPECT_DOUBLE_EQ(p50(5, 2), (p50(5, 1) + p50(6, 1)) / 2);
+}
+
 // How many targets a cell misses in which lawn has these figures.
 unsigned misses(const char *name, uint32_t window, double oracle_p50,
                 double p50, double spurious)
