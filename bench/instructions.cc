@@ -171,8 +171,7 @@ OPERATION(op_no_conn)(World &world)
 
 void re_arm_two(World &world, size_t i)
 {
-    lawn_timer_start(world.lawn, &world.retransmits[i], world.now,
-                     100'000'000);
+    lawn_timer_start(world.lawn, &world.retransmits[i], world.now, 100'000'000);
     lawn_timer_start(world.lawn, &world.keepalives[i], world.now,
                      5'000'000'000);
 }
@@ -230,8 +229,8 @@ void open_conns(World &world)
     for (size_t i = 0; i < conns; ++i) {
         lawn_timer_init(&world.retransmits[i], on_expired);
         lawn_timer_init(&world.keepalives[i], on_expired);
-        if (lawn_conn_open(world.engine, &conn_params, &ops,
-                           &world.conns[i]) != LAWN_OK) {
+        if (lawn_conn_open(world.engine, &conn_params, &ops, &world.conns[i]) !=
+            LAWN_OK) {
             std::exit(1);
         }
     }
