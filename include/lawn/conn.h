@@ -263,12 +263,13 @@ LAWN_API void lawn_conn_on_ack_oldest(lawn_conn_t *conn, lawn_time_t now,
  * through would be sent for ever: what is asked or sent again on this evidence
  * alone backs off and counts as an attempt. `sent_at` is checked as above.
  *
- * An ACK, except of what was sent since the latest retransmission, is the sign
- * of a needless one (RFC 3708). It counts as spurious and takes back the
- * back-off (RFC 4015), for what it answers is a sample of just the delay that
- * was waited for too briefly. A cumulative ACK from behind a gap cannot be told
- * from that sign while the retransmission is under way, so there `spurious` may
- * be too high. */
+ * An ACK of what was sent before the latest retransmission is the sign of a
+ * needless one (RFC 3708). So is an ACK of what was sent in it, once something
+ * new has been acknowledged. It counts as spurious and takes back the back-off
+ * (RFC 4015), for what it answers is a sample of just the delay that was waited
+ * for too briefly. A cumulative ACK from behind a gap cannot be told from that
+ * sign while the retransmission is under way, so there `spurious` may be too
+ * high. */
 LAWN_API void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now,
                                 lawn_time_t sent_at);
 

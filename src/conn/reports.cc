@@ -208,6 +208,18 @@ void end_back_off(lawn_conn_t *conn, bool was_needless)
     clear(&conn->modes, is_backed_off);
 }
 
+// Whether an ACK of nothing new is the sign of a needless retransmission. What
+// was sent in the latest one may answer it before anything new is acknowledged,
+// with cumulative ACKs from behind a gap: that shows nothing.
+bool is_needless(const lawn_conn_t *conn, lawn_time_t sent_at)
+{
+    if (sent_at == conn->asked_at) {
+        return false;
+    }
+    return sent_at < conn->resent_at ||
+           (sent_at == conn->resent_at && conn->attempt == 0);
+}
+
 // Sets the timer after an ACK. INFINITY: nothing is outstanding.
 void restart(lawn_conn_t *conn, lawn_time_t now, lawn_time_t oldest)
 {
@@ -331,14 +343,13 @@ void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
     if (!is_known(conn, now, sent_at)) {
         return;
     }
-    const bool is_needless =
-        sent_at <= conn->resent_at && sent_at != conn->asked_at;
-    if (is_needless) {
+    const bool was_needless = is_needless(conn, sent_at);
+    if (was_needless) {
         count(conn, spurious);
     }
     if (take_echo(conn, now, sent_at)) {
         const lawn_time_t backed_off = conn->rto;
-        if (is_needless) {
+        if (was_needless) {
             end_back_off(conn, true);
         } else {
             set_rto(conn);

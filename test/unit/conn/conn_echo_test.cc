@@ -111,6 +111,26 @@ TEST_F(ConnEcho, IsTheSignOfANeedlessRetransmission)
     EXPECT_LT(lawn_conn_rto(&conn_), 24 * msec);
 }
 
+// With cumulative ACKs, what was sent in the retransmission is answered from
+// behind the gap before anything new is. After that, its answer is a duplicate.
+TEST_F(ConnEcho, TheRetransmissionIsNeedlessOnlyIfSomethingNewWasAcked)
+{
+    open();
+    const lawn_time_t zero = measure(&conn_);
+    send();
+    run_to(zero + 19 * msec);
+    EXPECT_EQ(take_log(), at("r1", zero + 10 * msec));
+    const lawn_time_t resent_at = zero + 10 * msec;
+    lawn_conn_on_echo(&conn_, now_, resent_at);
+    EXPECT_EQ(stats().spurious, 0U);
+    EXPECT_EQ(stats().undone, 0U);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 20 * msec);
+    lawn_conn_on_ack_oldest(&conn_, now_, zero, LAWN_TIME_INFINITY);
+    EXPECT_EQ(stats().spurious, 0U);
+    lawn_conn_on_echo(&conn_, now_, resent_at);
+    EXPECT_EQ(stats().spurious, 1U);
+}
+
 // SRTT and a quarter after the send; nothing sent later can show the loss.
 TEST_F(ConnEcho, TheAnswerToAskIsEvidence)
 {
