@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The calls to a connection and the ops that it calls, each with what it must
-// change in the model, for conn_fuzz.cc.
+// The calls to a connection, each with what it must change in the model, for
+// conn_fuzz.cc.
 
 #ifndef LAWN_TEST_FUZZ_CONN_CALLS_H
 #define LAWN_TEST_FUZZ_CONN_CALLS_H
@@ -49,25 +49,6 @@ inline void check_conn(const Model &m, const lawn_conn_t *conn)
     FUZZ_CHECK(!m.keeps_alive() || m.probe == 0 ||
                lawn_timer_deadline(&conn->keepalive) == m.keepalive_due());
 }
-
-// In `retransmit`, which messages are lost besides the oldest.
-inline void check_lost_before(const Model &m, const lawn_conn_t *conn,
-                              lawn_time_t now, bool has_evidence)
-{
-    const lawn_time_t before = lawn_conn_lost_before(conn, now);
-    if (!has_evidence) {
-        FUZZ_CHECK(before == 0);
-        return;
-    }
-    const Bounds age = m.path.evidence_age();
-    const auto young = [now](lawn_time_t a) { return now > a ? now - a : 0; };
-    FUZZ_CHECK(before >= std::min(m.newest(), young(age.most)));
-    FUZZ_CHECK(before <= std::min(m.newest(), young(age.least)));
-}
-
-//
-// The calls.
-//
 
 inline void opened(Model &m, lawn_conn_t *conn, const Moment &at)
 {
@@ -150,13 +131,13 @@ inline void set_rto(Model &m, const lawn_conn_t *conn, bool is_sample)
     const lawn_time_t rto = lawn_conn_rto(conn);
     FUZZ_CHECK(is_sample ? m.clamp(m.path.rto()).hold(rto) : rto == m.rto);
     m.rto = rto;
+    m.is_backed_off = m.is_backed_off && !is_sample;
 }
 
 inline void begin_anew(Model &m, lawn_time_t now)
 {
     m.heard(now);
     m.has_acked = true;
-    m.was_excused = false;
     m.acked_at = std::max(m.acked_at, now);
     m.attempt = 0;
 }
@@ -167,7 +148,7 @@ inline void check_undone(Model &m, const lawn_conn_stats_t &stats,
                          bool may_undo)
 {
     const uint64_t undone = stats.undone - m.stats.undone;
-    FUZZ_CHECK(undone <= may_undo);
+    FUZZ_CHECK(undone <= (may_undo && m.is_backed_off));
     m.stats.undone = stats.undone;
 }
 
@@ -243,8 +224,9 @@ inline void set_rto_by_echo(Model &m, lawn_time_t rto, bool is_needless)
     const Bounds wanted = m.clamp(m.path.rto());
     FUZZ_CHECK(rto >= wanted.least);
     FUZZ_CHECK(rto <= std::max(wanted.most, is_needless ? 0 : m.rto));
-    FUZZ_CHECK(is_needless || m.attempt == 0 || rto >= m.rto);
+    FUZZ_CHECK(is_needless || !m.is_backed_off || rto >= m.rto);
     m.rto = rto;
+    m.is_backed_off = m.is_backed_off && !is_needless;
 }
 
 inline void echo(Model &m, lawn_conn_t *conn, lawn_time_t now,
@@ -263,7 +245,8 @@ inline void echo(Model &m, lawn_conn_t *conn, lawn_time_t now,
     const bool is_answer = sent_at == m.asked_at;
     const bool may_be_answer = is_answer || m.stats.asked > 1;
     const bool is_needless = stats.spurious != m.stats.spurious;
-    if (sent_at <= m.resent_at && !is_answer) {
+    if (!is_answer &&
+        (sent_at < m.resent_at || (sent_at == m.resent_at && m.attempt == 0))) {
         FUZZ_CHECK(stats.spurious - m.stats.spurious == 1 || may_be_answer);
     } else {
         FUZZ_CHECK(!is_needless);
@@ -324,153 +307,12 @@ inline void inherit(Model &m, lawn_conn_t *conn, const Model &from,
         return;
     }
     m.path = from.path;
-    const bool is_backed_off = m.attempt != 0;
-    set_rto(m, conn, !is_backed_off);
+    const bool is_backed_off = m.is_backed_off;
+    set_rto(m, conn, m.attempt == 0);
+    m.is_backed_off = is_backed_off;
     if (m.waits) {
         m.started(conn, at);
     }
-}
-
-//
-// The ops.
-//
-
-// The RTO after an attempt.
-inline void back_off(Model &m, lawn_time_t rto)
-{
-    if (m.params.rto_fixed != 0) {
-        FUZZ_CHECK(rto == m.params.rto_fixed);
-        return;
-    }
-    const Bounds end = m.limit();
-    const double wanted = static_cast<double>(m.rto) * m.params.backoff;
-    const double slack = 1 + wanted * 1e-12;
-    const double got = static_cast<double>(rto);
-    FUZZ_CHECK(rto <= end.most && rto >= std::min(m.rto, end.least));
-    FUZZ_CHECK(got <= wanted + slack);
-    FUZZ_CHECK(got >= wanted - slack || rto >= end.least);
-    m.rto = rto;
-}
-
-// The timer had a reason to expire: evidence, or silence.
-inline void check_cause(const Model &m, lawn_time_t now, bool by_evidence)
-{
-    FUZZ_CHECK(m.is_open && m.waits);
-    FUZZ_CHECK(now >= m.retransmit_due);
-    const Bounds lost = m.lost_at();
-    if (by_evidence) {
-        FUZZ_CHECK(m.has_evidence() && now >= lost.least);
-    } else {
-        FUZZ_CHECK(!m.has_evidence() || now < lost.most);
-        FUZZ_CHECK(now >= m.silence_end().least || now >= m.peer_end().least);
-    }
-}
-
-inline void retransmitted(Model &m, const lawn_conn_t *conn, lawn_time_t now,
-                          unsigned attempt, const Moment &at)
-{
-    const lawn_conn_stats_t stats = stats_of(conn);
-    const bool by_evidence = stats.by_evidence != m.stats.by_evidence;
-    check_cause(m, now, by_evidence);
-    // By evidence of on_echo alone, it is an attempt all the same. It may be
-    // one if an ACK has given evidence, too, or had when the echo came.
-    const bool is_attempt = attempt != m.attempt;
-    const bool is_by_ack = by_evidence && m.newest_acked > m.oldest;
-    FUZZ_CHECK(is_attempt || is_by_ack || (by_evidence && m.is_mixed));
-    FUZZ_CHECK(!is_attempt || !is_by_ack || m.newest_echoed > m.newest_acked);
-    const bool is_excused = stats.excused != m.stats.excused;
-    FUZZ_CHECK(m.may_excuse(at)
-                   ? is_excused
-                   : !is_excused || at.stalled_at > m.unacked_since);
-    if (!is_excused) {
-        const unsigned most = m.params.max_retries;
-        FUZZ_CHECK(now < m.peer_end().most);
-        FUZZ_CHECK(!is_attempt || most == 0 || m.attempt < most ||
-                   now < m.excuse_end());
-    }
-    m.excuse.is_given |= is_excused;
-    m.was_excused |= is_excused;
-    FUZZ_CHECK(attempt == m.attempt + is_attempt);
-    if (is_attempt) {
-        m.first_attempted_at = m.attempt == 0 ? now : m.first_attempted_at;
-        m.attempted_at = now;
-        m.attempt = attempt;
-        m.is_silent = true;
-        back_off(m, stats.rto);
-    }
-    ++m.stats.retransmissions;
-    m.stats.by_evidence += by_evidence;
-    m.stats.excused += is_excused;
-    m.resent_at = now;
-    m.oldest = now;
-    m.transmitted(now);
-    m.started(conn, at);
-    check_lost_before(m, conn, now, by_evidence);
-}
-
-inline void asked(Model &m, const lawn_conn_t *conn, lawn_time_t now,
-                  const Moment &at)
-{
-    FUZZ_CHECK(m.is_open && m.waits && m.may_ask());
-    FUZZ_CHECK(now >= m.retransmit_due);
-    FUZZ_CHECK(now >= after(m.oldest, m.path.ask_age()).least);
-    FUZZ_CHECK(now < m.silence_end().most && now < m.peer_end().most);
-    ++m.stats.asked;
-    m.asked_at = now;
-    m.started(conn, at);
-}
-
-// `seen` is when a timer that is started now counts from.
-inline void probed(Model &m, const lawn_conn_t *conn, lawn_time_t now,
-                   unsigned count, lawn_time_t seen, const Moment &at)
-{
-    FUZZ_CHECK(m.is_open && m.keeps_alive());
-    FUZZ_CHECK(now >= m.keepalive_due());
-    const bool is_last = m.probe == m.params.keepalive_probes;
-    FUZZ_CHECK(count == (is_last ? m.probe : m.probe + 1));
-    const bool is_excused = stats_of(conn).excused != m.stats.excused;
-    FUZZ_CHECK(is_excused == is_last);
-    FUZZ_CHECK(!is_excused || m.may_excuse_probing(at));
-    m.excuse_probing.is_given |= is_excused;
-    m.stats.excused += is_excused;
-    ++m.stats.probes;
-    m.probe = count;
-    m.probed_at = seen;
-    m.excuse_probing.sent(seen);
-}
-
-inline void died(Model &m, lawn_time_t now, lawn_conn_reason_t reason,
-                 const Moment &at)
-{
-    FUZZ_CHECK(m.is_open); // so it comes once
-    // By evidence in which on_echo had a part.
-    const bool was_lost = m.has_evidence() &&
-                          m.newest_echoed > m.newest_acked &&
-                          now >= m.lost_at().least;
-    switch (reason) {
-    case LAWN_CONN_PEER_TIMEOUT:
-        FUZZ_CHECK(m.waits && now >= m.retransmit_due);
-        FUZZ_CHECK(now >= m.peer_end().least);
-        FUZZ_CHECK(!m.may_excuse(at) && m.may_die(now));
-        break;
-    case LAWN_CONN_RETRY_EXCEEDED:
-        FUZZ_CHECK(m.waits && now >= m.retransmit_due);
-        FUZZ_CHECK(now < m.peer_end().most);
-        FUZZ_CHECK(now >= m.silence_end().least || was_lost);
-        FUZZ_CHECK(m.params.max_retries != 0);
-        FUZZ_CHECK(m.attempt >= m.params.max_retries);
-        FUZZ_CHECK(!m.may_excuse(at) && m.may_die(now));
-        break;
-    case LAWN_CONN_KEEPALIVE:
-        FUZZ_CHECK(m.keeps_alive() && now >= m.keepalive_due());
-        FUZZ_CHECK(m.probe == m.params.keepalive_probes);
-        FUZZ_CHECK(!m.may_excuse_probing(at) &&
-                   m.excuse_probing.is_over(now, m.params.keepalive_interval));
-        break;
-    default:
-        FUZZ_CHECK(!"a reason");
-    }
-    m.is_open = false;
 }
 
 } // namespace fuzz

@@ -6,26 +6,23 @@
 // jumps; memory runs out; parameters are anything that is accepted, and what
 // should be refused is.
 
-#include "conn_calls.h"
-#include "memory.h"
-
-#include <lawn/conn.h>
+#include "conn_ops.h"
+#include "conn_set.h"
 
 #include <sys/random.h>
 
 namespace
 {
 
+using fuzz::conn_count;
+using fuzz::conns;
 using fuzz::Input;
 using fuzz::Model;
 
-constexpr unsigned conn_count = 4;
-lawn_conn_t conns[conn_count];
-
-class Connections
+class Connections : fuzz::ConnSet
 {
 public:
-    explicit Connections(Input input) : input_(input)
+    explicit Connections(Input input) : ConnSet(input)
     {
         const unsigned head = input_.byte();
         lawn_engine_params_t params = {};
@@ -47,10 +44,18 @@ public:
         lawn_ = lawn_engine_lawn(engine_);
         FUZZ_CHECK(lawn_engine_add(engine_, polled, this, -1, nullptr) ==
                    LAWN_OK);
-        for (unsigned i = 0; i < conn_count; ++i) {
-            conns[i] = {};
-            conns[i].context = this;
-        }
+        ops_.retransmit = [](lawn_conn_t *c, lawn_time_t now, unsigned n) {
+            of(c)->on_retransmit(index_of(c), now, n);
+        };
+        ops_.probe = [](lawn_conn_t *c, lawn_time_t now, unsigned n) {
+            of(c)->on_probe(index_of(c), now, n);
+        };
+        ops_.dead = [](lawn_conn_t *c, lawn_time_t now, lawn_conn_reason_t r) {
+            of(c)->on_dead(index_of(c), now, r);
+        };
+        ops_.ask = [](lawn_conn_t *c, lawn_time_t now) {
+            of(c)->on_ask(index_of(c), now);
+        };
     }
 
     void run()
@@ -115,7 +120,7 @@ private:
             inherit(i, input_.byte() % (conn_count + 1));
             break;
         case 12:
-            flags & 8 ? fill_window(i) : spurious(i);
+            flags & 4 ? fill_window(i) : spurious(i);
             break;
         case 13:
             pass_time(input_.number());
@@ -149,271 +154,13 @@ private:
     }
 
     //
-    // The calls, in a callback or not.
-    //
-
-    lawn_conn_t *conn(unsigned i)
-    {
-        if (models_[i].is_buried) {
-            fuzz::dig_up(&conns[i], sizeof(conns[i]));
-            conns[i] = {};
-            conns[i].context = this;
-            models_[i].is_buried = false;
-        }
-        return &conns[i];
-    }
-
-    void open_any(unsigned i)
-    {
-        const unsigned how = input_.byte();
-        arena_.set_failing(how & 32);
-        if (how & 16) { // the same, or nearly
-            lawn_conn_params_t params = models_[how % conn_count].params;
-            params.max_retries ^= how / 4 % 2;
-            open(i, &params, how);
-        } else if (how & 8) {
-            open(i, nullptr, how);
-        } else {
-            const lawn_conn_params_t params = fuzz::make_params(&input_);
-            open(i, &params, how);
-        }
-        arena_.set_failing(false);
-    }
-
-    // With `ask` or not, for one of the two sets of calls.
-    void open(unsigned i, const lawn_conn_params_t *params, unsigned how)
-    {
-        const bool has_ask = how & 64;
-        lawn_conn_ops_t ops = {};
-        ops.retransmit = [](lawn_conn_t *c, lawn_time_t now, unsigned n) {
-            of(c)->on_retransmit(static_cast<unsigned>(c - conns), now, n);
-        };
-        ops.probe = [](lawn_conn_t *c, lawn_time_t now, unsigned n) {
-            of(c)->on_probe(static_cast<unsigned>(c - conns), now, n);
-        };
-        ops.dead = [](lawn_conn_t *c, lawn_time_t now, lawn_conn_reason_t r) {
-            of(c)->on_dead(static_cast<unsigned>(c - conns), now, r);
-        };
-        if (has_ask) {
-            ops.ask = [](lawn_conn_t *c, lawn_time_t now) {
-                of(c)->on_ask(static_cast<unsigned>(c - conns), now);
-            };
-        }
-        lawn_conn_t *const c = conn(i);
-        const bool is_valid = !params || fuzz::params_are_valid(*params);
-        if (models_[i].is_open) {
-            FUZZ_CHECK(lawn_conn_open(engine_, params, &ops, c) ==
-                       (is_valid ? LAWN_ERR_BUSY : LAWN_ERR_INVALID_PARAM));
-            close(i);
-        }
-        Model m;
-        m.params = params ? *params : fuzz::default_params();
-        m.has_ask = has_ask;
-        m.knows_oldest = how & 128;
-        const bool is_shared = is_valid && shares(m);
-        const unsigned refusals = arena_.refusals();
-        const unsigned allocations = arena_.allocations();
-        const lawn_status_t status = lawn_conn_open(engine_, params, &ops, c);
-        ++work_;
-        if (!is_valid) {
-            FUZZ_CHECK(status == LAWN_ERR_INVALID_PARAM);
-        } else if (status == LAWN_ERR_NO_MEMORY) {
-            FUZZ_CHECK(!is_shared && refusals != arena_.refusals());
-        } else {
-            FUZZ_CHECK(status == LAWN_OK);
-            FUZZ_CHECK(!is_shared || allocations == arena_.allocations());
-            models_[i] = m;
-            fuzz::opened(models_[i], c, at_);
-        }
-        FUZZ_CHECK(c->context == this);
-        check(i);
-    }
-
-    // An open connection has equal parameters and ops.
-    bool shares(const Model &m) const
-    {
-        return std::any_of(models_, models_ + conn_count, [&m](const Model &o) {
-            return o.is_open && o.has_ask == m.has_ask &&
-                   fuzz::are_equal(o.params, m.params);
-        });
-    }
-
-    void close(unsigned i)
-    {
-        if (!models_[i].is_buried) {
-            lawn_conn_close(&conns[i]);
-        }
-        models_[i].is_open = false;
-        check(i);
-    }
-
-    void close_and_bury(unsigned i)
-    {
-        close(i);
-        if (!models_[i].is_buried) {
-            fuzz::bury(&conns[i], sizeof(conns[i]));
-            const lawn_conn_params_t params = models_[i].params;
-            models_[i] = {};
-            models_[i].params = params;
-            models_[i].is_buried = true;
-        }
-    }
-
-    void send(unsigned i, lawn_time_t now)
-    {
-        fuzz::send(models_[i], conn(i), now, at_);
-        check(i);
-    }
-
-    void receive(unsigned i, lawn_time_t now)
-    {
-        fuzz::receive(models_[i], conn(i), now);
-        check(i);
-    }
-
-    // A time to tell a connection of: one that matters to it, or any.
-    template <class Number>
-    lawn_time_t time_of(unsigned i, unsigned which, Number number) const
-    {
-        const Model &m = models_[i];
-        switch (which % 8) {
-        case 0:
-            return LAWN_TIME_INFINITY;
-        case 1:
-            return m.oldest;
-        case 2:
-            return m.resent_at;
-        case 3:
-            return m.asked_at;
-        case 4:
-            return m.newest();
-        case 5:
-            return m.sent_at;
-        case 6:
-            return at_.now - number(); // or below zero
-        default:
-            return at_.clock + number();
-        }
-    }
-
-    template <class Number>
-    void ack(unsigned i, lawn_time_t now, unsigned how, Number number)
-    {
-        lawn_conn_t *const c = conn(i);
-        if (models_[i].knows_oldest) {
-            const lawn_time_t sent_at = time_of(i, how, number);
-            const lawn_time_t oldest = time_of(i, how / 8, number);
-            fuzz::ack_oldest(models_[i], c, now, sent_at, oldest, at_);
-        } else {
-            const lawn_time_t rtt = how & 1 ? number() : 0;
-            fuzz::ack(models_[i], c, now, rtt, how & 2, at_);
-        }
-        check(i);
-    }
-
-    template <class Number>
-    void echo(unsigned i, lawn_time_t now, unsigned how, Number number)
-    {
-        lawn_conn_t *const c = conn(i);
-        if (models_[i].knows_oldest) {
-            fuzz::echo(models_[i], c, now, time_of(i, how, number), at_);
-        } else {
-            fuzz::receive(models_[i], c, now);
-        }
-        check(i);
-    }
-
-    template <class Number>
-    void resend(unsigned i, lawn_time_t now, unsigned how, Number number)
-    {
-        lawn_conn_t *const c = conn(i);
-        if (models_[i].knows_oldest) {
-            fuzz::resend(models_[i], c, now, time_of(i, how, number), at_);
-        }
-        check(i);
-    }
-
-    // From one that may be closed, or from none.
-    void inherit(unsigned i, unsigned from)
-    {
-        lawn_conn_t *const c = conn(i);
-        if (from == conn_count) {
-            FUZZ_CHECK(lawn_conn_inherit(c, nullptr) == LAWN_ERR_INVALID_PARAM);
-            return;
-        }
-        fuzz::inherit(models_[i], c, models_[from], conn(from), at_);
-        check(i);
-    }
-
-    void spurious(unsigned i)
-    {
-        lawn_conn_on_spurious(conn(i));
-        models_[i].stats.spurious += models_[i].is_open;
-        check(i);
-    }
-
-    // The estimator forgets by windows of some thousand samples.
-    void fill_window(unsigned i)
-    {
-        const Model &m = models_[i];
-        lawn_conn_t *const c = conn(i);
-        const lawn_time_t rtt = input_.number();
-        const bool is_sample = at_.clock - rtt >= m.since && rtt < at_.clock;
-        if (windows_ == 2 || !m.is_open || !is_sample) {
-            return;
-        }
-        ++windows_;
-        for (unsigned n = 0; n < 5000; ++n) {
-            if (m.knows_oldest) {
-                fuzz::ack_oldest(models_[i], c, at_.clock, at_.clock - rtt,
-                                 LAWN_TIME_INFINITY, at_);
-            } else {
-                fuzz::ack(models_[i], c, at_.clock, rtt, true, at_);
-            }
-        }
-        check(i);
-    }
-
-    //
-    // The model.
-    //
-
-    lawn_time_t due() const
-    {
-        lawn_time_t due = LAWN_TIME_INFINITY;
-        for (const Model &m : models_) {
-            due = m.is_open ? std::min(due, m.due()) : due;
-        }
-        return due;
-    }
-
-    void check(unsigned i) const
-    {
-        size_t running = 0;
-        for (const Model &m : models_) {
-            running += m.is_open ? m.waits + m.keeps_alive() : 0;
-        }
-        FUZZ_CHECK(lawn_count(lawn_) == running);
-        if (!models_[i].is_buried) {
-            fuzz::check_conn(models_[i], &conns[i]);
-        }
-    }
-
-    void check_between() const
-    {
-        for (unsigned i = 0; i < conn_count; ++i) {
-            check(i);
-        }
-        FUZZ_CHECK(lawn_engine_next(engine_) <= due());
-    }
-
-    //
     // Passes, and what is called in them.
     //
 
     static Connections *of(lawn_conn_t *conn)
     {
-        return static_cast<Connections *>(conn->context);
+        ConnSet *const set = static_cast<ConnSet *>(conn->context);
+        return static_cast<Connections *>(set);
     }
 
     void pass()
@@ -568,12 +315,6 @@ private:
         }
     }
 
-    Input input_;
-    fuzz::Arena arena_;
-    lawn_engine_t *engine_ = nullptr;
-    lawn_t *lawn_ = nullptr;
-    Model models_[conn_count];
-    fuzz::Moment at_;
     lawn_time_t stall_threshold_ = 0;
     unsigned budget_ = 0;
     bool has_passed_ = false;
@@ -581,8 +322,6 @@ private:
     uint64_t stalls_ = 0;
     uint64_t fired_ = 0;  // timers, by the engine's count
     uint64_t called_ = 0; // ops
-    unsigned work_ = 0;
-    unsigned windows_ = 0;
 };
 
 } // namespace

@@ -2,17 +2,14 @@
 //
 // A connection by the rules of lawn/conn.h, for conn_fuzz.cc.
 //
-// What the estimator learns is not modelled. SRTT, RTTVAR and the RTO after a
-// sample are read from the connection, and must lie between bounds that follow
-// from the least and the greatest round trip. All else is reckoned here, and
-// each of the connection's deadlines follows from that.
+// What the estimator learns is read from the connection, and must lie within
+// bounds (conn_path.h), as must the RTO after a sample. All else is reckoned
+// here, and each of the connection's deadlines follows from that.
 
 #ifndef LAWN_TEST_FUZZ_CONN_MODEL_H
 #define LAWN_TEST_FUZZ_CONN_MODEL_H
 
-#include "conn_params.h"
-
-#include <algorithm>
+#include "conn_path.h"
 
 namespace fuzz
 {
@@ -25,112 +22,6 @@ struct Moment {
     uint64_t passes = 0;
 };
 
-struct Bounds {
-    lawn_time_t least;
-    lawn_time_t most;
-
-    bool hold(lawn_time_t time) const
-    {
-        return time >= least && time <= most;
-    }
-};
-
-inline Bounds earlier_of(Bounds a, Bounds b)
-{
-    return {std::min(a.least, b.least), std::min(a.most, b.most)};
-}
-
-inline Bounds after(lawn_time_t from, Bounds span)
-{
-    return {add(from, span.least), add(from, span.most)};
-}
-
-inline lawn_conn_stats_t stats_of(const lawn_conn_t *conn)
-{
-    lawn_conn_stats_t stats;
-    lawn_conn_query(conn, &stats);
-    return stats;
-}
-
-// ---- What is learnt from the path
-
-struct Path {
-    bool is_measured = false;
-    uint64_t samples = 0;
-    uint64_t in_order = 0; // since an answer was overtaken by a later one
-    lawn_time_t least = LAWN_TIME_INFINITY; // round trip
-    lawn_time_t most = 0;
-    lawn_time_t srtt = 0; // as lawn_conn_query() tells, so rounded down
-    lawn_time_t rttvar = 0;
-
-    // SRTT is an average of what was measured, RTTVAR one of the differences to
-    // it, but begins as half of the first. Both round by less than a tick. A
-    // round trip beyond 2^56 may count as that.
-    void measure(lawn_time_t rtt, bool is_overtaken, lawn_conn_stats_t stats)
-    {
-        const lawn_time_t r = std::min(rtt, lawn_time_t{1} << 56);
-        least = std::min(least, r);
-        most = std::max({most, rtt, lawn_time_t{1}});
-        ++samples;
-        in_order = is_overtaken ? 0 : in_order + 1;
-        srtt = stats.srtt;
-        rttvar = stats.rttvar;
-        FUZZ_CHECK((Bounds{least, most}.hold(srtt)));
-        FUZZ_CHECK(rttvar <= std::max(most / 2, most - least) + 1);
-        if (!is_measured) {
-            FUZZ_CHECK(srtt == std::max(r, lawn_time_t{1}));
-            FUZZ_CHECK(rttvar == srtt / 2);
-        }
-        is_measured = true;
-    }
-
-    // The greatest margin that errors (sample - SRTT) can ask for: 5/4 of the
-    // greatest, which is rounded up by less than a thousandth.
-    lawn_time_t greatest_margin() const
-    {
-        const lawn_time_t error = is_measured ? most - least : 0;
-        return add(error, error / 4 + error / 256 + 2);
-    }
-
-    // RFC 6298, 2.3, but the margin is at least a quarter of SRTT and a
-    // microsecond, and at most what the greatest error asks for. Four times
-    // RTTVAR is told without its last two bits.
-    Bounds rto() const
-    {
-        const lawn_time_t margin = std::max(usec, srtt / 4);
-        return {
-            srtt + std::max(margin, 4 * rttvar),
-            add(srtt, std::max({margin, 4 * rttvar + 3, greatest_margin()}))};
-    }
-
-    // How old what was overtaken is when it is lost. Errors count only if
-    // something was overtaken. On a path that has kept its order for more than
-    // a hundred samples, it is lost at once. The greatest round trip of late
-    // may ask for more.
-    Bounds evidence_age() const
-    {
-        const lawn_time_t margin = std::max(usec, srtt / 8);
-        const lawn_time_t errors = in_order != samples ? greatest_margin() : 0;
-        return {in_order > 100 ? 0 : srtt + margin,
-                std::max(add(srtt, std::max(margin, errors)),
-                         add(most, most / 32 + 1))};
-    }
-
-    // How long evidence stands before it counts.
-    lawn_time_t most_stands() const
-    {
-        return srtt / 64 + 1;
-    }
-
-    // And when the peer is asked.
-    Bounds ask_age() const
-    {
-        const lawn_time_t margin = std::max(usec, srtt / 4);
-        return {srtt + std::max(margin, 4 * rttvar),
-                srtt + std::max(margin, 4 * rttvar + 3)};
-    }
-};
-
 // ---- Stalls
 
 // The excuse for a stall of the program: no peer is dead until one transmission
@@ -141,6 +32,7 @@ struct Excuse {
     bool has_stalled = false;                 // since something was heard
     lawn_time_t stall = LAWN_TIME_INFINITY;   // the first since then, or before
     lawn_time_t sent_at = LAWN_TIME_INFINITY; // the first transmission after it
+    lawn_time_t waited = 0;                   // for its answer
 
     void stalled(lawn_time_t now)
     {
@@ -157,16 +49,19 @@ struct Excuse {
         is_given = false;
     }
 
-    void sent(lawn_time_t now)
+    void sent(lawn_time_t now, lawn_time_t wait)
     {
-        if (stall != LAWN_TIME_INFINITY && now >= stall) {
-            sent_at = std::min(sent_at, now);
+        if (stall != LAWN_TIME_INFINITY && now >= stall && now < sent_at) {
+            sent_at = now;
+            waited = wait;
         }
     }
 
+    // The RTO may have become shorter since.
     bool is_over(lawn_time_t now, lawn_time_t wait) const
     {
-        return stall == LAWN_TIME_INFINITY || now >= add(sent_at, wait);
+        return stall == LAWN_TIME_INFINITY ||
+               now >= add(sent_at, std::min(waited, wait));
     }
 
     // The program has stalled since `latest`, the latest transmission.
@@ -188,9 +83,10 @@ struct Model {
     Path path;
     lawn_conn_stats_t stats = {}; // as told last
 
-    bool waits = false;            // something is outstanding
-    lawn_time_t oldest = 0;        // of that
-    lawn_time_t newest_acked = 0;  // latest send that an ACK named,
+    bool waits = false;           // something is outstanding
+    lawn_time_t oldest = 0;       // of that
+    lawn_time_t overtaken = 0;    // the oldest, if the timer waits for evidence
+    lawn_time_t newest_acked = 0; // latest send that an ACK named,
     lawn_time_t newest_echoed = 0; // or that only an on_echo since has named
     bool is_mixed = false;         // there was evidence when such an echo came
     lawn_time_t unacked_since = 0;
@@ -201,7 +97,8 @@ struct Model {
     lawn_time_t sent_at = 0; // the latest transmission
     lawn_time_t rto = 0;
     unsigned attempt = 0;
-    bool is_silent = false; // nothing heard since the latest attempt
+    bool is_backed_off = false; // the RTO is
+    bool is_silent = false;     // nothing heard since the latest attempt
     lawn_time_t attempted_at = 0;
     lawn_time_t first_attempted_at = 0;
     lawn_time_t resent_at = 0; // latest retransmission
@@ -214,9 +111,8 @@ struct Model {
     lawn_time_t probed_at = 0;
 
     lawn_time_t stalled_at = LAWN_TIME_INFINITY; // the latest stall
-    bool was_excused = false; // in `retransmit`, since the latest ACK
-    Excuse excuse;            // of a stall, in `retransmit`,
-    Excuse excuse_probing;    // and in keepalive
+    Excuse excuse;                               // of a stall, in `retransmit`,
+    Excuse excuse_probing;                       // and in keepalive
 
     // The fixed share of the jitter, as it was seen with one RTO.
     lawn_time_t jittered_rto = 0;
@@ -313,11 +209,11 @@ struct Model {
     }
 
     // Until then, a stall may be excused. Which of the transmissions after it
-    // is waited for is not said.
+    // is waited for is not said, nor whether an ACK ends that.
     lawn_time_t excuse_end() const
     {
         const bool has_one =
-            excuse.is_given || was_excused ||
+            stats.excused != 0 ||
             (stalled_at != LAWN_TIME_INFINITY && stalled_at >= unacked_since);
         return has_one ? add(std::max(sent_at, oldest), rto) : 0;
     }
@@ -335,16 +231,15 @@ struct Model {
         return earlier_of(silence_end(), after(oldest, path.evidence_age()));
     }
 
-    // Evidence stands from some time up to `now`. If the timer has waited for
-    // that already, it goes on.
+    // Evidence stands for 1/64 of SRTT before it counts: from some time up to
+    // `now`. If the timer waits for that already, it goes on.
     Bounds deadline(lawn_time_t now) const
     {
         Bounds end = silence_end();
         if (has_evidence()) {
             end = lost_at();
-            end.most = std::max(
-                {end.most, add(now, path.most_stands()),
-                 retransmit_due == LAWN_TIME_INFINITY ? 0 : retransmit_due});
+            end.most = std::max({end.most, add(now, path.srtt / 64 + 1),
+                                 overtaken == oldest ? retransmit_due : 0});
         } else if (may_ask()) {
             end = earlier_of(end, after(oldest, path.ask_age()));
         }
@@ -378,8 +273,8 @@ struct Model {
         excuse.stalled(now);
         excuse_probing.stalled(now);
         // These may have the time of the pass that is late.
-        excuse.sent(sent_at);
-        excuse_probing.sent(probed_at);
+        excuse.sent(sent_at, rto);
+        excuse_probing.sent(probed_at, params.keepalive_interval);
     }
 
     void heard(lawn_time_t now)
@@ -394,7 +289,7 @@ struct Model {
     void transmitted(lawn_time_t now)
     {
         sent_at = std::max(sent_at, now);
-        excuse.sent(now);
+        excuse.sent(now, rto);
     }
 
     // Whether something may have been sent then: what an echo says.
@@ -431,6 +326,7 @@ struct Model {
         FUZZ_CHECK(wanted.hold(found));
         retransmit_due = found;
         started_in = at.passes;
+        overtaken = has_evidence() ? oldest : 0;
         check_jitter(found);
     }
 
