@@ -136,7 +136,8 @@ void probe(lawn_conn_t *conn, lawn_time_t, unsigned count)
 {
     End &end = end_of(conn);
     end.host->count_fired();
-    end.witness.probe(end.host->scene(end.index), count);
+    end.host->shared().counters.excused +=
+        end.witness.probe(end.host->scene(end.index), count);
     note(end, 'p', count);
     check_not_heard(end, "probes although something has come, attempts");
     ++end.host->shared().counters.probes;

@@ -86,6 +86,7 @@ void Host::boot(Nsec at)
     pass_ = {};
     pass_.at = at;
     pass_.now = start;
+    pass_.stalled_at = LAWN_TIME_INFINITY;
     is_full_ = false;
     standing().is_up = true;
     after_absence(at);
@@ -379,8 +380,9 @@ void Host::plan(Nsec at)
         next == LAWN_TIME_INFINITY ? never : clock_.when(next - offset_, at);
 }
 
-// Now and then, and the more seldom the more timers there are, since every
-// timer is looked at: true when it sleeps until its earliest deadline exactly.
+// Now and then, and the more seldom the more ends there are, since every one is
+// looked at: true when it sleeps until something is due exactly. A keepalive
+// timer is not moved when something is heard, so it may wake the host earlier.
 bool Host::check_sleep()
 {
     const uint64_t gap = std::max<uint64_t>(64, ends_.size() / 16);
@@ -388,13 +390,13 @@ bool Host::check_sleep()
         return false;
     }
     lawn_time_t earliest = LAWN_TIME_INFINITY;
-    lawn_for_each(
-        lawn_engine_lawn(engine_),
-        [](const lawn_timer_t *timer, void *arg) {
-            lawn_time_t *const least = static_cast<lawn_time_t *>(arg);
-            *least = std::min(*least, lawn_timer_deadline(timer));
-        },
-        &earliest);
+    for (const uint32_t index : ends_) {
+        const End &end = (*shared_.ends)[index];
+        if (end.is_open) {
+            earliest =
+                std::min({earliest, end.witness.due(), end.think_deadline});
+        }
+    }
     const lawn_time_t next = lawn_engine_next(engine_);
     if (next > earliest) {
         shared_.checker.violation(pass_.at, no_end, "host %u: sleeps too long",

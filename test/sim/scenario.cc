@@ -99,7 +99,8 @@ Nsec horizon(const Scenario &scenario)
 {
     Nsec longest = 0;
     for (const Timing &t : scenario.timing) {
-        const Nsec silence = t.idle + t.idle_spread + t.interval * t.probes;
+        const Nsec silence =
+            t.idle + t.idle_spread + t.interval * (t.probes + 1);
         const Nsec gap = std::max(t.rto_max, t.rto_fixed);
         longest = std::max({longest, silence, t.peer_timeout + gap, 2 * gap});
     }

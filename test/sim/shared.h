@@ -58,7 +58,7 @@ struct Counters {
     uint64_t retransmissions;      // calls of the op; one may send several
     uint64_t spurious;             // of them, nothing had been lost
     uint64_t most_retransmissions; // of one message, in a row
-    uint64_t excused;              // peer timeouts, for a stall of the own host
+    uint64_t excused;              // stalls of the own host
     uint64_t probes;
     uint64_t passes;
     uint64_t idle_passes; // that found nothing to do

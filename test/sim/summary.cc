@@ -45,7 +45,7 @@ void print_deaths(const Counters &c)
     printf("; of peers that lived, but %" PRIu64
            " after losses or a stall of theirs, %" PRIu64
            " after a jump of the own clock; %" PRIu64
-           " timeouts excused by a stall\n",
+           " stalls of the own host excused\n",
            c.unlucky, c.jumped, c.excused);
 }
 
