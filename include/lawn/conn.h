@@ -197,7 +197,8 @@ struct lawn_conn {
  * above rto_max, if rto_jitter is not from 0 to 1, or if keepalive has no
  * probes or no interval. Returns BUSY if the connection is open, so zero a
  * connection before its first open. Allocates for parameters that no open
- * connection of the engine has, and may then return NO_MEMORY. */
+ * connection of the engine has, unless the one closed last had them, and may
+ * then return NO_MEMORY. */
 static inline lawn_status_t lawn_conn_open(lawn_engine_t *engine,
                                            const lawn_conn_params_t *params,
                                            const lawn_conn_ops_t *ops,

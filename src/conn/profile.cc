@@ -22,6 +22,9 @@ struct Profiles {
     lawn_conn_profile **buckets;
     size_t bucket_count; // a power of two
     size_t count;
+    // One that no connection has, kept for the next: a program that closes its
+    // only connection and opens another allocates nothing.
+    lawn_conn_profile *unused;
     uint64_t seed; // of jitters, where a program gives none
 };
 
@@ -174,7 +177,9 @@ lawn_conn_profile *share_profile(lawn_engine_t *engine,
     for (lawn_conn_profile *i = *bucket_of(profiles, hash); i; i = i->next) {
         if (i->hash == hash && are_equal(i->params, params) &&
             are_equal(i->ops, ops)) {
-            i->connections++;
+            if (i->connections++ == 0) {
+                profiles->unused = nullptr;
+            }
             return i;
         }
     }
@@ -203,13 +208,18 @@ void unshare_profile(lawn_conn_profile *profile)
         return;
     }
     lawn_engine_t *const engine = profile->engine;
-    lawn_conn_profile **link = bucket_of(engine->profiles, profile->hash);
-    while (*link != profile) {
+    lawn_conn_profile *const unused = engine->profiles->unused;
+    engine->profiles->unused = profile;
+    if (!unused) {
+        return;
+    }
+    lawn_conn_profile **link = bucket_of(engine->profiles, unused->hash);
+    while (*link != unused) {
         link = &(*link)->next;
     }
-    *link = profile->next;
+    *link = unused->next;
     engine->profiles->count--;
-    release(engine->allocator, profile);
+    release(engine->allocator, unused);
 }
 
 void close_profiles(lawn_engine_t *engine)

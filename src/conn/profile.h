@@ -2,8 +2,8 @@
 //
 // What connections share: their parameters, their ops and their engine. A
 // program opens most of its connections with equal ones, so these are kept once
-// for each engine. They are found by a hash, and freed with the last connection
-// that has them.
+// for each engine. They are found by a hash. When the last connection that has
+// them is closed, they are kept until that happens to others.
 
 #ifndef LAWN_SRC_CONN_PROFILE_H
 #define LAWN_SRC_CONN_PROFILE_H

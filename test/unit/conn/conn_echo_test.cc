@@ -294,18 +294,41 @@ TEST_F(ConnEcho, ConnectionsShareEqualParameters)
     EXPECT_TRUE(lawn_conn_is_open(&conns_[0]));
 }
 
-TEST_F(ConnEcho, OpeningNeedsMemoryForNewParameters)
+// An engine whose allocator gives memory `left` times.
+class ConnMemory : public ConnEcho
 {
-    lawn_engine_destroy(engine_);
+protected:
+    ConnMemory()
+    {
+        lawn_engine_destroy(engine_);
+        lawn_engine_params_t params = {};
+        params.clock = [](void *arg) {
+            return *static_cast<lawn_time_t *>(arg);
+        };
+        params.clock_arg = &now_;
+        params.lawn.allocator = {[](void *, size_t size) {
+                                     return left-- > 0 ? malloc(size) : nullptr;
+                                 },
+                                 [](void *, void *memory) { free(memory); },
+                                 nullptr};
+        left = 100;
+        EXPECT_EQ(lawn_engine_create(&params, &engine_), LAWN_OK);
+    }
+
+    lawn_status_t open_with(unsigned max_retries, int given)
+    {
+        params_.max_retries = max_retries;
+        left = given;
+        return open(&conn_);
+    }
+
     static int left;
-    lawn_engine_params_t params = {};
-    params.clock = [](void *arg) { return *static_cast<lawn_time_t *>(arg); };
-    params.clock_arg = &now_;
-    params.lawn.allocator = {
-        [](void *, size_t size) { return left-- > 0 ? malloc(size) : nullptr; },
-        [](void *, void *memory) { free(memory); }, nullptr};
-    left = 100;
-    ASSERT_EQ(lawn_engine_create(&params, &engine_), LAWN_OK);
+};
+
+int ConnMemory::left;
+
+TEST_F(ConnMemory, OpeningNeedsSomeForNewParameters)
+{
     for (const int given : {0, 1, 2}) {
         left = given;
         EXPECT_EQ(open(&conn_), LAWN_ERR_NO_MEMORY);
@@ -322,6 +345,30 @@ TEST_F(ConnEcho, OpeningNeedsMemoryForNewParameters)
         left = 1;
         EXPECT_EQ(open(&conns_[i]), LAWN_OK);
     }
+}
+
+// The parameters of the connection that was closed last are still there, and no
+// others.
+TEST_F(ConnMemory, OpeningAgainNeedsNone)
+{
+    for (const unsigned retries : {1, 2, 3}) {
+        EXPECT_EQ(open_with(retries, 3), LAWN_OK);
+        lawn_conn_close(&conn_);
+        EXPECT_EQ(open_with(retries, 0), LAWN_OK);
+        lawn_conn_close(&conn_);
+    }
+    EXPECT_EQ(open_with(2, 0), LAWN_ERR_NO_MEMORY);
+    EXPECT_EQ(open_with(3, 0), LAWN_OK);
+    // While they are in use, others are not given up for them.
+    conns_.resize(1);
+    params_.max_retries = 4;
+    left = 1;
+    EXPECT_EQ(open(&conns_[0]), LAWN_OK);
+    lawn_conn_close(&conns_[0]);
+    EXPECT_EQ(lawn_conn_is_open(&conn_), true);
+    EXPECT_EQ(open(&conns_[0]), LAWN_OK);
+    lawn_conn_close(&conn_);
+    EXPECT_EQ(open_with(3, 0), LAWN_OK);
 }
 
 } // namespace
