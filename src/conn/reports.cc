@@ -77,8 +77,10 @@ bool can_have_taken(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt)
         return true;
     }
     // `now` may be the time of a pass, and the round trip may have ended later.
-    // The engine's time is never before `since`, for it does not go back.
-    return more_than <= read_clock(conn->profile->engine) - conn->since;
+    // `since` is not 0, but the time may be.
+    const lawn_time_t time =
+        later_of(read_clock(conn->profile->engine), conn->since);
+    return more_than <= time - conn->since;
 }
 
 // Whether something may have been sent then. An echo is the peer's word.

@@ -248,4 +248,16 @@ TEST_F(ConnSample, ATimeOfZeroIsNoneOnAClockThatBeganThere)
     EXPECT_EQ(stats().srtt, 8 * msec - 1);
 }
 
+// And nothing has taken long there.
+TEST_F(ConnSampleDeathTest, NoneIsLongerThanAClockThatHasJustBegun)
+{
+    now_ = 0;
+    create_engine(infinity);
+    open_and_wait(0);
+    EXPECT_MISUSE(ack(8 * msec, false), "ssert");
+    EXPECT_FALSE(has_sample());
+    ack(1, true);
+    EXPECT_TRUE(has_sample());
+}
+
 } // namespace
