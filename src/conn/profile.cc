@@ -40,48 +40,45 @@ uint64_t bits_of(double value)
     return bits;
 }
 
-bool are_equal(const lawn_conn_params_t &a, const lawn_conn_params_t &b)
-{
-    return a.rto_initial == b.rto_initial && a.rto_min == b.rto_min &&
-           a.rto_max == b.rto_max && a.rto_fixed == b.rto_fixed &&
-           bits_of(a.backoff) == bits_of(b.backoff) &&
-           a.max_retries == b.max_retries && a.peer_timeout == b.peer_timeout &&
-           a.keepalive_idle == b.keepalive_idle &&
-           a.keepalive_interval == b.keepalive_interval &&
-           a.keepalive_probes == b.keepalive_probes &&
-           a.keepalive_jitter == b.keepalive_jitter &&
-           bits_of(a.rto_jitter) == bits_of(b.rto_jitter) &&
-           a.jitter_seed == b.jitter_seed;
-}
+// All that makes profiles differ.
+struct Words {
+    uint64_t word[16];
 
-bool are_equal(const lawn_conn_ops_t &a, const lawn_conn_ops_t &b)
-{
-    return a.retransmit == b.retransmit && a.probe == b.probe &&
-           a.dead == b.dead && a.ask == b.ask;
-}
+    Words(const lawn_conn_params_t &params, const lawn_conn_ops_t &ops)
+        : word{params.rto_initial,
+               params.rto_min,
+               params.rto_max,
+               params.rto_fixed,
+               bits_of(params.backoff),
+               uint64_t{params.max_retries} << 32 | params.keepalive_probes,
+               params.peer_timeout,
+               params.keepalive_idle,
+               params.keepalive_interval,
+               params.keepalive_jitter,
+               bits_of(params.rto_jitter),
+               params.jitter_seed,
+               reinterpret_cast<uintptr_t>(ops.retransmit),
+               reinterpret_cast<uintptr_t>(ops.probe),
+               reinterpret_cast<uintptr_t>(ops.dead),
+               reinterpret_cast<uintptr_t>(ops.ask)}
+    {
+    }
 
-uint64_t hash_of(const lawn_conn_params_t &params, const lawn_conn_ops_t &ops)
-{
-    uint64_t hash = 0;
-    const auto add = [&hash](uint64_t word) { hash = mix64(hash ^ word) + 1; };
-    add(params.rto_initial);
-    add(params.rto_min);
-    add(params.rto_max);
-    add(params.rto_fixed);
-    add(bits_of(params.backoff));
-    add(uint64_t{params.max_retries} << 32 | params.keepalive_probes);
-    add(params.peer_timeout);
-    add(params.keepalive_idle);
-    add(params.keepalive_interval);
-    add(params.keepalive_jitter);
-    add(bits_of(params.rto_jitter));
-    add(params.jitter_seed);
-    add(reinterpret_cast<uintptr_t>(ops.retransmit));
-    add(reinterpret_cast<uintptr_t>(ops.probe));
-    add(reinterpret_cast<uintptr_t>(ops.dead));
-    add(reinterpret_cast<uintptr_t>(ops.ask));
-    return hash;
-}
+    uint64_t hash() const
+    {
+        uint64_t hash = 0;
+        for (const uint64_t i : word) {
+            hash = mix64(hash ^ i) + 1;
+        }
+        return hash;
+    }
+
+    bool equal(const lawn_conn_profile &profile) const
+    {
+        const Words other(profile.params, profile.ops);
+        return memcmp(word, other.word, sizeof(word)) == 0;
+    }
+};
 
 lawn_conn_profile **bucket_of(const Profiles *profiles, uint64_t hash)
 {
@@ -173,10 +170,10 @@ lawn_conn_profile *share_profile(lawn_engine_t *engine,
     if (!profiles) {
         return nullptr;
     }
-    const uint64_t hash = hash_of(params, ops);
+    const Words words(params, ops);
+    const uint64_t hash = words.hash();
     for (lawn_conn_profile *i = *bucket_of(profiles, hash); i; i = i->next) {
-        if (i->hash == hash && are_equal(i->params, params) &&
-            are_equal(i->ops, ops)) {
+        if (i->hash == hash && words.equal(*i)) {
             if (i->connections++ == 0) {
                 profiles->unused = nullptr;
             }
