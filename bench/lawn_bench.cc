@@ -6,6 +6,7 @@
 // least and the greatest in the CSV. Only ratios within one run mean anything.
 
 #include "conformance.h"
+#include "conns/conns.h"
 #include "finish.h"
 #include "machine.h"
 #include "options.h"
@@ -190,6 +191,9 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "threads") == 0) {
         return finish_output(run_threads(argc - 1, argv + 1));
+    }
+    if (argc > 1 && strcmp(argv[1], "conn") == 0) {
+        return finish_output(run_conns(argc - 1, argv + 1));
     }
     const Options options = parse_options(argc, argv);
     int failure = bad_usage;

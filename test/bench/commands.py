@@ -39,7 +39,8 @@ def main():
     bench, evaluate, model, rto, idle, instructions, worst = sys.argv[1:]
     small = ("--quick", "--contenders", "lawn", "--sizes", "10")
     for options in (("--help",), ("--version",), ("threads", "--help"),
-                    ("threads", "--quick"),
+                    ("threads", "--quick"), ("conn", "--help"),
+                    ("conn", "--quick"),
                     ("--workloads", "fixed", *small)):
         check_full(bench, "lawn_bench", *options)
     for options in (("--help",), ("insertion", *small)):
@@ -58,10 +59,11 @@ def main():
                result.stdout.startswith(f"usage: {name}") and
                result.stderr == "", f"no help of {name}: {result}")
 
-    help_text = run(bench, "threads", "--help")
-    expect(help_text.returncode == 0 and
-           help_text.stdout.startswith("usage: lawn_bench threads"),
-           f"no help of threads: {help_text}")
+    for command in ("threads", "conn"):
+        help_text = run(bench, command, "--help")
+        expect(help_text.returncode == 0 and
+               help_text.stdout.startswith(f"usage: lawn_bench {command}"),
+               f"no help of {command}: {help_text}")
     # The argument that is wrong is no longer where the search for options began
     # if others stand before it.
     for options, error in (
@@ -72,7 +74,8 @@ def main():
             (["word", "--sizes"], "--sizes needs an argument"),
             (["--quick", "word"], "unexpected argument 'word'"),
             (["threads", "word"], "unexpected argument 'word'"),
-            (["threads", "--no"], "unknown option --no")):
+            (["threads", "--no"], "unknown option --no"),
+            (["conn", "word"], "unexpected argument 'word'")):
         check_refused(bench, options, f"lawn_bench: {error}; see --help")
     check_refused(idle, ["word"], "lawn_idle: unexpected argument 'word'")
     check_refused(instructions, ["word"],
