@@ -216,8 +216,9 @@ const char *port_driver(const port_t *port)
     return port->driver;
 }
 
-/* Half of the peer's receive queue. The other half is for ACKs, retransmissions
- * and probes, which the window does not limit. */
+/* A quarter of the peer's receive queue, because a message is answered by an
+ * ACK and by a message. The other half is for retransmissions and probes, which
+ * the window does not limit. */
 uint32_t port_window(const port_t *port)
 {
     return port->peer_window;
@@ -233,7 +234,7 @@ void port_address(const port_t *port, uint8_t *address)
 bool port_connect(port_t *port, const uint8_t *peer)
 {
     memcpy(port->peer.addr_bytes, peer, RTE_ETHER_ADDR_LEN);
-    port->peer_window = wire_get16(peer + RTE_ETHER_ADDR_LEN) / 2u;
+    port->peer_window = wire_get16(peer + RTE_ETHER_ADDR_LEN) / 4u;
     if (!rte_is_valid_assigned_ether_addr(&port->peer) ||
         port->peer_window == 0) {
         complain("the peer's address makes no sense");

@@ -54,7 +54,7 @@ void port_address(const port_t *port, uint8_t *address);
 bool port_connect(port_t *port, const uint8_t *peer);
 
 /* The arguments for session_create(): how to send, and
- * session_config_t.window. */
+ * session_config_t.total_window. */
 session_sender_t port_sender(port_t *port);
 uint32_t port_window(const port_t *port);
 

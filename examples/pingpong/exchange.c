@@ -269,7 +269,7 @@ void exchange_encode_options(const options_t *options, uint8_t *to)
     to[0] = options->is_rc;
     to[1] = options->oneway;
     to[2] = options->host != NULL;
-    to[3] = 0;
+    to[3] = (uint8_t)(options->window - 1);
     wire_put32(to + 4, options->iters);
     wire_put32(to + 8, options->size);
     wire_put32(to + 12, options->connections);
@@ -278,7 +278,7 @@ void exchange_encode_options(const options_t *options, uint8_t *to)
 bool exchange_agrees(const options_t *options, const uint8_t *from)
 {
     bool is_client = options->host != NULL;
-    if (from[0] > 1 || from[1] > 1 || from[2] != !is_client || from[3] != 0) {
+    if (from[0] > 1 || from[1] > 1 || from[2] != !is_client) {
         complain("the peer sent garbled data in the exchange");
         return false;
     }
@@ -301,6 +301,7 @@ bool exchange_agrees(const options_t *options, const uint8_t *from)
         {"iters", options->iters, wire_get32(from + 4)},
         {"size", options->size, wire_get32(from + 8)},
         {"connections", options->connections, wire_get32(from + 12)},
+        {"window", options->window, from[3] + 1u},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
         if (numbers[i].own != numbers[i].peer) {

@@ -31,12 +31,14 @@ static const option_spec_t specs[] = {
     {"connections", 'c', 0, NUMBER32, AT(connections), 1,
      SESSION_MAX_CONNECTIONS,
      "N          logical connections over one pair of queues (1)"},
+    {"window", 0, 0, NUMBER32, AT(window), 1, SESSION_MAX_WINDOW,
+     "N          messages under way on a connection (1)"},
     {"rto", 'r', 0, DURATION, TIMER(rto_initial), 1, OPTION_YEAR_NS,
-     "DUR        RTO until a round trip is measured (20ms)"},
-    {"rto-min", 0, 0, DURATION, TIMER(rto_min), 1, OPTION_YEAR_NS,
-     "DUR        least RTO (1ms, or --rto)"},
+     "DUR        RTO until a round trip is measured (100ms)"},
+    {"rto-min", 0, 0, DURATION, TIMER(rto_min), 0, OPTION_YEAR_NS,
+     "DUR        least RTO (0: what the path needs)"},
     {"rto-max", 0, 0, DURATION, TIMER(rto_max), 1, OPTION_YEAR_NS,
-     "DUR        largest RTO (1s, or --rto)"},
+     "DUR        largest RTO (1s)"},
     {"rto-fixed", 0, 0, DURATION, TIMER(rto_fixed), 1, OPTION_YEAR_NS,
      "DUR        the RTO, whatever is measured"},
     {"max-retries", 0, 0, NUMBER32, TIMER(max_retries), 0, 1e6,
@@ -108,13 +110,12 @@ static void set_defaults(options_t *options)
     options->iters = 20;
     options->size = 64;
     options->connections = 1;
+    options->window = 1;
     options->port = 7471;
     options->seed = 1;
     lawn_conn_params_t *timers = &options->timers;
     lawn_conn_params_init(timers);
-    timers->rto_initial = lawn_time_from_msec(20);
-    timers->rto_min = 0; /* 0: not given; see finish() */
-    timers->rto_max = 0;
+    timers->rto_max = lawn_time_from_sec(1);
     timers->peer_timeout = lawn_time_from_sec(10);
     timers->keepalive_idle = lawn_time_from_sec(2);
     timers->keepalive_interval = lawn_time_from_msec(500);
@@ -122,35 +123,13 @@ static void set_defaults(options_t *options)
     timers->keepalive_jitter = lawn_time_from_msec(500);
 }
 
-/* Checks and sets what depends on several options. */
-static bool finish(options_t *options)
+/* Checks what depends on several options. */
+static bool finish(const options_t *options)
 {
-    lawn_conn_params_t *timers = &options->timers;
-    lawn_time_t given_min = timers->rto_min;
-    lawn_time_t given_max = timers->rto_max;
-    lawn_time_t least = lawn_time_from_msec(1);
-    lawn_time_t most = lawn_time_from_sec(1);
-    lawn_time_t rto = timers->rto_initial;
-    if (!given_min) {
-        timers->rto_min = rto < least ? rto : least;
-        if (given_max && given_max < timers->rto_min) {
-            timers->rto_min = given_max;
-        }
-    }
-    if (!given_max) {
-        timers->rto_max = rto > most ? rto : most;
-        if (timers->rto_max < timers->rto_min) {
-            timers->rto_max = timers->rto_min;
-        }
-    }
+    const lawn_conn_params_t *timers = &options->timers;
     if (timers->rto_min > timers->rto_max) {
         complain("--rto-min is above --rto-max");
         return false;
-    }
-    if (rto < timers->rto_min) {
-        timers->rto_initial = timers->rto_min;
-    } else if (rto > timers->rto_max) {
-        timers->rto_initial = timers->rto_max;
     }
     if (options->is_rc && options->drop > 0) {
         complain("--drop needs --mode ud: rc does not lose anything");

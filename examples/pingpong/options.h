@@ -41,6 +41,7 @@ typedef struct {
     uint32_t iters;
     uint32_t size;
     uint32_t connections;
+    uint32_t window; /* messages under way on a connection */
     uint32_t port;
     uint64_t seed;
     double drop; /* share, 0 <= drop < 1 */

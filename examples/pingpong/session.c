@@ -9,6 +9,10 @@
 
 #include <stdlib.h>
 
+/* Messages that the client sends, over all connections, before the first is
+ * acknowledged. */
+#define FIRST_WINDOW 64u
+
 lawn_status_t session_create(const session_config_t *config,
                              const session_sender_t *sender,
                              session_t **session_p)
@@ -16,7 +20,8 @@ lawn_status_t session_create(const session_config_t *config,
     if (!config || !sender || !session_p || !sender->buffer || !sender->send ||
         config->connections == 0 ||
         config->connections > SESSION_MAX_CONNECTIONS || config->iters == 0 ||
-        config->iters > SESSION_MAX_ITERS ||
+        config->iters > SESSION_MAX_ITERS || config->window == 0 ||
+        config->window > SESSION_MAX_WINDOW ||
         !(config->drop >= 0 && config->drop < 1)) {
         return LAWN_ERR_INVALID_PARAM;
     }
@@ -24,9 +29,14 @@ lawn_status_t session_create(const session_config_t *config,
     if (!s) {
         return LAWN_ERR_NO_MEMORY;
     }
-    s->connections = calloc(config->connections + 1, sizeof(*s->connections));
-    if (!s->connections) {
-        free(s);
+    size_t connections = (size_t)config->connections + 1;
+    size_t slots = connections * config->window;
+    s->connections = calloc(connections, sizeof(*s->connections));
+    s->slots = calloc(slots, sizeof(*s->slots));
+    bool holds = config->window > 1 && config->size != 0;
+    s->held = holds ? calloc(slots, config->size) : NULL;
+    if (!s->connections || !s->slots || (holds && !s->held)) {
+        session_destroy(s);
         return LAWN_ERR_NO_MEMORY;
     }
     s->config = *config;
@@ -37,6 +47,10 @@ lawn_status_t session_create(const session_config_t *config,
     s->to_deliver = config->oneway && config->is_client ? 0 : config->iters;
     s->stats.expected = (uint64_t)s->to_deliver * config->connections;
     s->random = config->seed;
+    s->window = config->total_window ? config->total_window : UINT32_MAX;
+    if (config->total_window > FIRST_WINDOW) {
+        s->window = FIRST_WINDOW;
+    }
     *session_p = s;
     return LAWN_OK;
 }
@@ -47,17 +61,30 @@ static lawn_status_t open_connection(session_t *s, connection_t *c)
     lawn_status_t status = lawn_conn_open(s->engine, &s->config.timers,
                                           &session_conn_ops, &c->conn);
     if (status == LAWN_OK) {
+        status = lawn_flight_init(&c->flight, &c->conn, &session_flight_ops);
         c->state = CONNECTION_OPEN;
         c->heard = lawn_engine_now(s->engine);
     }
     return status;
 }
 
-void session_close_connection(connection_t *c)
+/* A closed connection keeps its statistics until it is opened again. */
+static void add_stats(session_t *s, const connection_t *c)
+{
+    lawn_conn_stats_t stats;
+    lawn_conn_query(&c->conn, &stats);
+    s->stats.spurious += stats.spurious;
+    s->stats.by_evidence += stats.by_evidence;
+    s->stats.undone += stats.undone;
+    s->stats.excused += stats.excused;
+}
+
+void session_close_connection(session_t *s, connection_t *c)
 {
     if (c->state == CONNECTION_OPEN) {
         c->state = CONNECTION_CLOSED;
         lawn_conn_close(&c->conn);
+        add_stats(s, c);
     }
 }
 
@@ -76,6 +103,7 @@ lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
     }
     s->engine = engine;
     s->state = SESSION_RUNNING;
+    s->started_at = lawn_engine_now(engine);
     lawn_timer_init(&s->linger, linger_expired);
     lawn_timer_init(&s->idle, NULL); /* only whether it runs matters */
     for (uint32_t i = 0; i < s->config.connections; ++i) {
@@ -99,9 +127,9 @@ void session_end(session_t *s)
     s->state = SESSION_OVER;
     s->urgent.head = NULL;
     s->fresh.head = NULL;
-    s->fresh_count = 0;
+    s->lost = NULL;
     for (uint32_t i = 0; i <= s->config.connections; ++i) {
-        session_close_connection(&s->connections[i]);
+        session_close_connection(s, &s->connections[i]);
     }
     lawn_engine_stop(s->engine, &s->linger);
     lawn_engine_stop(s->engine, &s->idle);
@@ -116,6 +144,8 @@ void session_destroy(session_t *s)
         session_end(s);
     }
     free(s->connections);
+    free(s->slots);
+    free(s->held);
     free(s);
 }
 
@@ -150,14 +180,14 @@ void session_check_finished(session_t *s, connection_t *c)
         c->delivered != s->to_deliver) {
         return;
     }
-    session_close_connection(c);
+    session_close_connection(s, c);
     ++s->finished;
     one_less(s);
 }
 
 void session_connection_died(session_t *s, connection_t *c, unsigned reason)
 {
-    lawn_conn_close(&c->conn);
+    session_close_connection(s, c);
     c->state = CONNECTION_DEAD;
     c->want = 0;
     if (c == s->control) {
@@ -172,7 +202,7 @@ void session_connection_died(session_t *s, connection_t *c, unsigned reason)
     }
     ++s->stats.dead;
     ++s->stats.dead_by[reason];
-    s->outstanding -= c->acked != c->sent;
+    s->outstanding -= (uint32_t)c->flight.count;
     one_less(s);
 }
 

@@ -2,18 +2,23 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * The protocol, without a transport. It has many logical connections over one
- * pair of queues. Each connection is a ping-pong of window 1, with a lawn_conn
- * for its timers.
+ * pair of queues. Each connection is a ping-pong of a few messages at a time,
+ * with a lawn_conn for its timers and a lawn_flight for what is under way.
  *
  *     client                                    server
- *       DATA 1 -------------------------------->  deliver 1
- *       deliver 1  <------------- DATA 1, ack 1   on_send
- *       on_ack: timer paused
- *       DATA 2, ack 1 ------------------------->  on_ack, deliver 2
- *       (lost: the timer sends DATA 2 again)
+ *       DATA 1 at 17 -------------------------->  deliver 1
+ *       flight_ack(1, 17)  <--------------------  ACK 1, 17
+ *       deliver 1  <----------------------------  DATA 1 at 5
+ *       ACK 1, 5 ------------------------------>  flight_ack(1, 5)
+ *       DATA 2 at 31 ---- lost
+ *       (the timer sends DATA 2 again)
  *       ...
  *       FIN ----------------------------------->  (when all is acknowledged)
  *       over  <-------------------------- FIN_ACK  over after some silence
+ *
+ * With a window of n, the client has sent up to n messages that are not
+ * answered. Each message is acknowledged singly and at once, by the time of the
+ * transmission that has arrived.
  *
  * How Lawn is embedded:
  *   - The transport drains its completion queue in a source of the engine, and
@@ -22,9 +27,10 @@
  *     its timer. Then the transport calls session_flush(), which sends.
  *   - The engine reads the clock once per pass. The session takes the time from
  *     lawn_engine_now(), which is a load.
- *   - An ACK costs one lawn_conn_on_ack(), and a first transmission costs one
- *     lawn_conn_on_send(). Each is a few stores, for any number of connections.
+ *   - An ACK costs one lawn_flight_ack(), and a first transmission costs one
+ *     lawn_flight_send(). Each is a few stores, for any number of connections.
  *     So the session need not batch these calls or sweep its connections.
+ *   - The first message of a connection inherits what others have measured.
  *
  * Nothing is allocated after session_create(). Threads: only the engine's
  * thread may call these functions.
@@ -32,7 +38,7 @@
 #ifndef PINGPONG_SESSION_H
 #define PINGPONG_SESSION_H
 
-#include <lawn/conn.h>
+#include <lawn/flight.h>
 #include <lawn/stats.h>
 
 LAWN_BEGIN_DECLS
@@ -59,9 +65,11 @@ typedef struct {
     uint32_t connections; /* 1 to SESSION_MAX_CONNECTIONS */
     uint32_t iters;       /* messages per connection and direction, from 1 */
     uint32_t size;        /* bytes of payload */
+    uint32_t window;      /* messages under way on a connection, 1 to 256 */
     /* How many messages of the client may be unacknowledged at a time, over all
-     * connections; 0: no limit. Keep it below the peer's receive queue. */
-    uint32_t window;
+     * connections; 0: no limit. Keep it below the peer's receive queue. It
+     * opens slowly. */
+    uint32_t total_window;
     /* For this time after the start, the connections are open and the client
      * sends nothing but probes and answers. */
     lawn_time_t idle;
@@ -74,13 +82,18 @@ typedef struct {
 
 #define SESSION_MAX_CONNECTIONS 1000000u
 #define SESSION_MAX_ITERS 1000000000u
+#define SESSION_MAX_WINDOW 256u
 
 typedef struct {
     uint64_t delivered;
     uint64_t expected;
-    uint64_t dropped; /* own sends lost on purpose */
-    uint64_t retransmissions;
-    uint64_t spurious; /* retransmissions of messages that had arrived */
+    uint64_t dropped;         /* own sends lost on purpose */
+    uint64_t retransmissions; /* messages sent again */
+    /* Of the connections that were closed, from lawn_conn_query(). */
+    uint64_t spurious;
+    uint64_t by_evidence;
+    uint64_t undone;
+    uint64_t excused;
     uint64_t duplicates;
     uint64_t malformed;
     uint64_t foreign;
@@ -119,7 +132,7 @@ void session_receive(session_t *session, const void *datagram, size_t length);
  * peer. */
 void session_count_foreign(session_t *session);
 
-/* Sends what is ready to be sent, up to a fixed number of datagrams. Call it in
+/* Sends what is ready to be sent, up to a fixed number of messages. Call it in
  * every pass, after session_receive() for all datagrams that have arrived. */
 void session_flush(session_t *session);
 

@@ -13,44 +13,48 @@
 
 LAWN_BEGIN_DECLS
 
-/* How many times of transmission a connection keeps. An ACK names an attempt,
- * and its round trip is measured from that attempt's time. */
-#define ATTEMPTS_KEPT 4u
-
 /* Datagrams that a connection waits to send. They are flags and not a queue,
  * because a datagram is made when there is room for it, from the newest
  * state. */
-enum {
-    WANT_REPLY = 1,
-    WANT_FIN = 2,
-    WANT_FIN_ACK = 4,
-    WANT_RETRANSMIT = 8,
-    WANT_PROBE = 16,
-    WANT_ACK = 32
-};
+enum { WANT_REPLY = 1, WANT_ACK = 2, WANT_FIN = 4, WANT_PROBE = 8 };
 
-/* A closed connection has finished, but still repeats its last ACK. */
+/* A closed connection has finished, but still repeats its ACKs. */
 typedef enum { CONNECTION_CLOSED, CONNECTION_OPEN, CONNECTION_DEAD } state_t;
+
+/* One of the window's slots. Message n of either direction is in slot n %
+ * window. */
+typedef struct slot {
+    /* This member is first, so that its address is that of the slot. */
+    lawn_flight_message_t in_flight;
+    struct slot *next_lost;
+    uint32_t seq;     /* of our message; 0: none yet */
+    uint32_t lost;    /* our message that is to be sent again */
+    uint32_t owed;    /* a message of the peer that is to be acknowledged, */
+    uint64_t echo;    /* and the time that came with it */
+    bool in_lost;     /* in the session's list */
+    bool has_arrived; /* the peer's message, before those of its turn */
+} slot_t;
 
 typedef struct connection {
     /* This member is first, so that its address is that of the connection. */
     lawn_conn_t conn;
+    lawn_flight_t flight;
     struct connection *next_urgent;
     struct connection *next_fresh;
-    lawn_time_t sent_at[ATTEMPTS_KEPT]; /* by attempt, modulo */
-    /* Before this time, the retransmit timer must not fire. */
+    /* Before this time, the retransmit timer must not fire without evidence. */
     lawn_time_t retransmit_due;
-    lawn_time_t heard;  /* last valid datagram */
-    uint32_t sent;      /* latest message sent */
-    uint32_t acked;     /* latest message acknowledged */
-    uint32_t delivered; /* latest message delivered */
-    uint16_t attempt;   /* of message `sent` */
-    uint16_t echo;      /* latest attempt of message `delivered` */
+    lawn_time_t unacked_since; /* first send under way, or the latest ACK */
+    lawn_time_t newest;        /* latest transmission that was acknowledged */
+    lawn_time_t heard;         /* last valid datagram */
+    uint32_t sent;             /* latest message sent */
+    uint32_t acked;            /* all messages up to it are acknowledged */
+    uint32_t delivered;        /* latest message delivered */
+    uint16_t owed;             /* ACKs: in the slots from `first_owed` on */
+    uint16_t first_owed;
     uint8_t want;
     uint8_t state;
     bool in_urgent;
     bool in_fresh;
-    bool prompt; /* message `delivered` has come and is not answered yet */
 } connection_t;
 
 typedef struct {
@@ -71,14 +75,21 @@ struct session {
     session_sender_t sender;
     lawn_engine_t *engine;
     session_state_t state;
+    lawn_time_t started_at;
     uint32_t to_send;    /* messages per connection */
     uint32_t to_deliver; /* likewise */
     uint32_t outstanding;
+    uint32_t window;     /* how many may be, of total_window */
+    uint32_t acks;       /* since it was opened a bit more */
     uint32_t unfinished; /* connections that have more to do */
     uint32_t finished;   /* connections that have done everything */
     queue_t urgent;      /* what must not wait for the window */
-    queue_t fresh;       /* first transmissions */
-    uint32_t fresh_count;
+    slot_t *lost;        /* messages to be sent again */
+    slot_t *last_lost;
+    lawn_time_t sent_again_at; /* the latest of these */
+    lawn_time_t heard;         /* last valid datagram */
+    lawn_time_t round_trip;    /* the latest; 0: none yet */
+    queue_t fresh;             /* first transmissions */
     uint64_t random;
     lawn_timer_t linger;
     lawn_timer_t idle; /* while it runs, nothing fresh is sent */
@@ -86,25 +97,46 @@ struct session {
     /* Has no messages except FIN. It is opened when all others are finished. */
     connection_t *control;
     connection_t *connections;
+    slot_t *slots; /* of all connections */
+    /* Payloads of messages that arrived before their turn; NULL: none can. */
+    uint8_t *held;
+    /* The latest to have measured the path, for those that have not. */
+    const connection_t *known;
 };
 
 extern const lawn_conn_ops_t session_conn_ops;
+extern const lawn_flight_ops_t session_flight_ops;
 
 static inline uint32_t connection_id(const session_t *s, const connection_t *c)
 {
     return (uint32_t)(c - s->connections);
 }
 
+static inline slot_t *slot_of(const session_t *s, const connection_t *c,
+                              uint32_t seq)
+{
+    uint32_t window = s->config.window;
+    return &s->slots[(size_t)connection_id(s, c) * window + seq % window];
+}
+
+/* Notes when the retransmit timer may fire at the earliest. */
+void session_note_due(session_t *s, connection_t *c);
+
+/* Something was acknowledged: opens the window a bit more. */
+void session_open_window(session_t *s);
+
+/* Asks for a lost message to be sent again by a later flush. */
+void session_send_again(session_t *s, slot_t *slot);
+
 /* Asks for `want` to be sent by a later flush. */
 void session_request(session_t *s, connection_t *c, unsigned want);
 
-/* Asks for the next message of a connection to be sent, if it is this side's
- * turn. Returns true if the window is open for the message. The message then
- * soon carries the ACK for what was just delivered. */
-bool session_request_next(session_t *s, connection_t *c);
+/* Asks for the next messages of a connection to be sent, if it is this side's
+ * turn. */
+void session_request_next(session_t *s, connection_t *c);
 
 /* Closes a connection and stops its timers, if it is open. */
-void session_close_connection(connection_t *c);
+void session_close_connection(session_t *s, connection_t *c);
 
 /* These end a connection if it has no more to do, a connection whose peer is
  * dead, and the whole session. */

@@ -14,7 +14,7 @@ static lawn_time_t longest_linger(const options_t *options)
 }
 
 session_config_t session_options(const options_t *options, bool is_client,
-                                 uint32_t window, uint64_t run)
+                                 uint32_t total_window, uint64_t run)
 {
     session_config_t config = {
         .is_client = is_client,
@@ -22,7 +22,8 @@ session_config_t session_options(const options_t *options, bool is_client,
         .connections = options->connections,
         .iters = options->iters,
         .size = options->size,
-        .window = window,
+        .window = options->window,
+        .total_window = total_window,
         .idle = options->idle,
         .run = run,
         .drop = options->drop,

@@ -10,10 +10,10 @@
 #include "options.h"
 #include "session.h"
 
-/* The configuration of one side. `window` and `run` are as in
+/* The configuration of one side. `total_window` and `run` are as in
  * session_config_t. */
 session_config_t session_options(const options_t *options, bool is_client,
-                                 uint32_t window, uint64_t run);
+                                 uint32_t total_window, uint64_t run);
 
 /* One of EXIT_...; EXIT_TIMEOUT if the session is not over. */
 int session_exit_status(const session_t *session);

@@ -9,6 +9,8 @@
 
 #include "pattern.h"
 
+#include <string.h>
+
 /* Whether a datagram of the peer is possible in the present state. */
 static bool is_plausible(const session_t *s, const wire_header_t *header)
 {
@@ -19,59 +21,53 @@ static bool is_plausible(const session_t *s, const wire_header_t *header)
     bool is_control = c == s->control;
     switch (header->type) {
     case WIRE_FIN:
-        return is_control && !s->config.is_client;
+        return is_control && !s->config.is_client && header->seq == 1;
     case WIRE_FIN_ACK:
-        return is_control && s->config.is_client && c->sent != 0;
+        return is_control && s->config.is_client && header->seq == c->sent;
     case WIRE_PROBE:
     case WIRE_PROBE_REPLY:
-        break;
+        return true;
     case WIRE_ACK:
-        if (is_control) {
-            return false;
-        }
-        break;
+        return !is_control && !s->sender.reliable && header->seq <= c->sent;
     case WIRE_DATA:
-        if (is_control || header->seq > s->to_deliver ||
-            header->length != s->config.size) {
-            return false;
-        }
-        break;
+        return !is_control && header->seq <= s->to_deliver &&
+               header->length == s->config.size;
     }
-    if (is_control) {
-        return header->ack == 0;
-    }
-    return header->ack < c->sent ||
-           (header->ack == c->sent && header->echo <= c->attempt);
+    return false;
 }
 
-static bool take_ack(session_t *s, connection_t *c, const wire_header_t *header,
+/* An ACK of one message. It echoes the time of the transmission that it
+ * answers, so its round trip may also be measured if the message was sent
+ * again. */
+static void take_ack(session_t *s, connection_t *c, const wire_header_t *header,
                      lawn_time_t now)
 {
-    if (header->ack != c->sent || c->sent == 0) {
-        return false;
+    slot_t *slot = slot_of(s, c, header->seq);
+    lawn_time_t sent_at = header->time;
+    bool is_known = sent_at >= s->started_at && sent_at <= now;
+    if (is_known && sent_at > c->newest) {
+        c->newest = sent_at;
     }
-    /* The echo says which attempt this ACK answers. So a retransmission may
-     * also be measured without breaking Karn's rule. */
-    lawn_time_t rtt = 0;
-    unsigned later = (unsigned)c->attempt - header->echo;
-    if ((header->flags & WIRE_FLAG_PROMPT) && later < ATTEMPTS_KEPT) {
-        rtt = now - c->sent_at[header->echo % ATTEMPTS_KEPT];
-        rtt += rtt == 0;
+    if (slot->seq != header->seq) {
+        /* Once more one of an older message, whose slot was used again. */
+        lawn_flight_ack_covered(&c->flight, now, sent_at);
+        return;
     }
-    bool is_new = c->acked != c->sent;
-    bool is_answer = s->sender.reliable && header->type == WIRE_DATA;
-    if (rtt && (is_new || is_answer)) {
-        lawn_histogram_add(&s->stats.rtt, rtt);
+    if (!lawn_flight_ack(&c->flight, &slot->in_flight, now, sent_at)) {
+        return;
     }
-    if (!is_new) {
-        return false;
+    if (is_known) {
+        lawn_histogram_add(&s->stats.rtt, now - sent_at);
+        s->round_trip = now - sent_at;
+        s->known = c;
     }
-    c->acked = c->sent;
-    c->want &= (uint8_t)~WANT_RETRANSMIT;
+    c->unacked_since = now;
     --s->outstanding;
-    s->stats.spurious += later;
-    lawn_conn_on_ack(&c->conn, now, rtt, true);
-    return true;
+    session_open_window(s);
+    while (c->acked < c->sent &&
+           !slot_of(s, c, c->acked + 1)->in_flight.link.next) {
+        ++c->acked;
+    }
 }
 
 static bool payload_is(const session_t *s, const connection_t *c,
@@ -98,32 +94,70 @@ static void deliver(session_t *s, connection_t *c, const uint8_t *payload)
     }
 }
 
-/* Returns true if this side owes the sender an ACK. The echo names the attempt
- * that arrived first. An attempt that arrives while the answer waits to be sent
- * did not cause the answer, and a round trip measured from it would be too
- * short. */
+static uint8_t *held_payload(session_t *s, const slot_t *slot)
+{
+    return s->held ? s->held + (size_t)(slot - s->slots) * s->config.size
+                   : NULL;
+}
+
+/* Delivers what arrived before its turn, and whose turn it is now. */
+static void deliver_held(session_t *s, connection_t *c)
+{
+    slot_t *slot;
+    while ((slot = slot_of(s, c, c->delivered + 1))->has_arrived) {
+        slot->has_arrived = false;
+        deliver(s, c, held_payload(s, slot));
+    }
+}
+
+/* The round trip over a reliable transport: a message is the answer to what was
+ * sent in its slot. */
+static void measure_answer(session_t *s, const slot_t *slot, lawn_time_t now)
+{
+    if (!s->config.oneway && slot->seq != 0) {
+        lawn_histogram_add(&s->stats.rtt, now - slot->in_flight.sent_at);
+    }
+}
+
+/* Takes a message. Returns true if the sender may wait for an ACK. */
 static bool take_data(session_t *s, connection_t *c,
                       const wire_header_t *header, const uint8_t *payload)
 {
-    if (header->seq > c->delivered + 1) {
-        ++s->stats.gaps;
+    slot_t *slot = slot_of(s, c, header->seq);
+    if (header->seq > c->delivered + s->config.window) {
+        ++s->stats.gaps; /* no window goes so far */
         return false;
+    }
+    if (header->seq <= c->delivered || slot->has_arrived) {
+        ++s->stats.duplicates;
+        s->stats.repeats += s->sender.reliable;
+        return true;
     }
     if (header->seq == c->delivered + 1) {
         deliver(s, c, payload);
-        c->prompt = false;
-    } else {
-        ++s->stats.duplicates;
-        s->stats.repeats += s->sender.reliable;
+        deliver_held(s, c);
+        return true;
     }
-    if (c->prompt) {
-        return false;
+    s->stats.gaps += s->sender.reliable;
+    slot->has_arrived = true;
+    if (s->held) {
+        memcpy(held_payload(s, slot), payload, s->config.size);
     }
-    if (header->seq == c->delivered) {
-        c->echo = header->attempt;
-        c->prompt = true;
+    return true;
+}
+
+/* An ACK is owed. If more are owed than messages can be under way, the peer
+ * sends the rest again. */
+static void owe_ack(session_t *s, connection_t *c, const wire_header_t *header)
+{
+    if (c->owed == s->config.window) {
+        return;
     }
-    return !s->sender.reliable;
+    slot_t *slot = slot_of(s, c, (uint32_t)c->first_owed + c->owed);
+    slot->owed = header->seq;
+    slot->echo = header->time;
+    ++c->owed;
+    session_request(s, c, WANT_ACK);
 }
 
 static void receive_message(session_t *s, connection_t *c,
@@ -134,19 +168,24 @@ static void receive_message(session_t *s, connection_t *c,
     }
     lawn_time_t now = lawn_engine_now(s->engine);
     c->heard = now;
-    if (!take_ack(s, c, header, now) && c->state == CONNECTION_OPEN) {
+    if (header->type == WIRE_ACK) {
+        take_ack(s, c, header, now);
+    } else {
         lawn_conn_on_receive(&c->conn, now);
     }
-    bool owes_ack =
-        header->type == WIRE_DATA && take_data(s, c, header, payload);
-    if (header->type == WIRE_PROBE) {
+    if (header->type == WIRE_DATA) {
+        if (s->sender.reliable) {
+            measure_answer(s, slot_of(s, c, header->seq), now);
+        }
+        if (take_data(s, c, header, payload) && !s->sender.reliable) {
+            owe_ack(s, c, header);
+        }
+    } else if (header->type == WIRE_PROBE) {
         session_request(s, c, WANT_REPLY);
     }
     s->stats.probes_answered += header->type == WIRE_PROBE_REPLY;
-    bool carried = session_request_next(s, c);
-    if (owes_ack && !carried) {
-        session_request(s, c, WANT_ACK);
-    }
+    session_note_due(s, c);
+    session_request_next(s, c);
     session_check_finished(s, c);
 }
 
@@ -168,7 +207,7 @@ static void receive_control(session_t *s, const wire_header_t *header)
         if (s->state == SESSION_RUNNING) {
             s->state = SESSION_LINGERING;
             for (uint32_t i = 0; i <= s->config.connections; ++i) {
-                session_close_connection(&s->connections[i]);
+                session_close_connection(s, &s->connections[i]);
             }
             lawn_timer_start(lawn_engine_lawn(s->engine), &s->linger, now,
                              s->config.linger);
@@ -178,7 +217,7 @@ static void receive_control(session_t *s, const wire_header_t *header)
             s->stats.delivered == s->stats.expected) {
             s->finished = s->config.connections;
         }
-        session_request(s, c, WANT_FIN_ACK);
+        owe_ack(s, c, header);
     }
 }
 
@@ -205,6 +244,7 @@ void session_receive(session_t *s, const void *datagram, size_t length)
         lawn_timer_start(lawn_engine_lawn(s->engine), &s->linger,
                          lawn_engine_now(s->engine), s->config.linger);
     }
+    s->heard = lawn_engine_now(s->engine);
     connection_t *c = &s->connections[header.connection];
     if (c == s->control) {
         receive_control(s, &header);

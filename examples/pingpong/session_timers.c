@@ -13,16 +13,50 @@ static session_t *session_of(const connection_t *c)
     return c->conn.context;
 }
 
-/* The timer is already running again, with the RTO that lawn_conn_rto()
- * returns. */
+/* A message is lost. It is sent by the next flush that has room, but counts as
+ * sent now. */
+static bool resend(lawn_flight_t *flight, lawn_flight_message_t *message,
+                   lawn_time_t now)
+{
+    (void)now;
+    session_send_again(flight->conn->context, (slot_t *)message);
+    return true; /* the flight is still there */
+}
+
+const lawn_flight_ops_t session_flight_ops = {.resend = resend};
+
+/* An RTO or the peer timeout is over, unless there is evidence: something that
+ * was sent later has been acknowledged. */
+static bool is_early(const connection_t *c, lawn_time_t now)
+{
+    const lawn_flight_message_t *oldest = lawn_flight_oldest(&c->flight);
+    if (!oldest) {
+        return true;
+    }
+    bool evidence = lawn_conn_lost_before(&c->conn, now) != 0;
+    return evidence ? c->newest <= oldest->sent_at : now < c->retransmit_due;
+}
+
 static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 {
     connection_t *c = (connection_t *)conn;
     session_t *s = session_of(c);
-    (void)attempt;
-    s->stats.early += now < c->retransmit_due;
-    c->retransmit_due = now + lawn_conn_rto(conn);
-    session_request(s, c, c == s->control ? WANT_FIN : WANT_RETRANSMIT);
+    s->stats.early += is_early(c, now);
+    (void)lawn_flight_retransmit(&c->flight, now, attempt);
+    session_note_due(s, c);
+}
+
+void session_note_due(session_t *s, connection_t *c)
+{
+    const lawn_flight_message_t *oldest = lawn_flight_oldest(&c->flight);
+    lawn_time_t timeout = s->config.timers.peer_timeout;
+    if (!oldest) {
+        return;
+    }
+    c->retransmit_due = oldest->sent_at + lawn_conn_rto(&c->conn);
+    if (timeout && c->unacked_since + timeout < c->retransmit_due) {
+        c->retransmit_due = c->unacked_since + timeout;
+    }
 }
 
 static void probe(lawn_conn_t *conn, lawn_time_t now, unsigned count)

@@ -64,9 +64,11 @@ static void print_deaths(const session_stats_t *stats,
     /* These times count from the last datagram of a connection. */
     seconds("death found max", stats->silence_max);
     if (timers->keepalive_idle) {
-        seconds("keepalive bound", /* idle + jitter + interval x probes */
-                timers->keepalive_idle + timers->keepalive_jitter +
-                    timers->keepalive_interval * timers->keepalive_probes);
+        /* Idle + jitter + interval x probes. After a stall, one probe more. */
+        unsigned probes = timers->keepalive_probes + (stats->excused != 0);
+        seconds("keepalive bound", timers->keepalive_idle +
+                                       timers->keepalive_jitter +
+                                       timers->keepalive_interval * probes);
     }
 }
 
@@ -103,15 +105,19 @@ void summary_print(const summary_t *summary)
     const session_stats_t *stats = session_stats(summary->session);
 
     line("mode",
-         "%s%s %s, %" PRIu32 " connections, %" PRIu32 " messages %s, %" PRIu32
-         " bytes",
+         "%s%s %s, %" PRIu32 " connections, %" PRIu32
+         " messages %s, window %" PRIu32 ", %" PRIu32 " bytes",
          summary->mode, config->oneway ? " oneway" : "",
          config->is_client ? "client" : "server", config->connections,
-         config->iters, config->oneway ? "one way" : "each way", config->size);
+         config->iters, config->oneway ? "one way" : "each way", config->window,
+         config->size);
     print_deliveries(stats);
     count("losses injected", stats->dropped);
     count("retransmissions", stats->retransmissions);
+    count("by evidence", stats->by_evidence);
     count("spurious", stats->spurious);
+    count("back-offs undone", stats->undone);
+    count("stalls excused", stats->excused);
     count("duplicates received", stats->duplicates);
     count("malformed ignored", stats->malformed);
     count("foreign ignored", stats->foreign);

@@ -46,7 +46,7 @@ __attribute__((weak)) bool transport_meet(transport_t *t, exchange_t *exchange,
                                           uint64_t *run_p);
 
 /* The arguments for session_create(): how to send, and
- * session_config_t.window. */
+ * session_config_t.total_window. */
 session_sender_t transport_sender(transport_t *t);
 uint32_t transport_window(const transport_t *t);
 

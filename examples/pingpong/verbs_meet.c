@@ -154,7 +154,7 @@ static bool connect_queues(transport_t *v, const uint8_t *half)
         return transport_connect(v, address);
     }
     v->peer_qpn = wire_get32(half + 32);
-    v->peer_window = wire_get32(half + 36) / 2;
+    v->peer_window = wire_get32(half + 36) / 4;
     if (v->peer_window == 0) {
         complain("the peer's address makes no sense");
         return false;

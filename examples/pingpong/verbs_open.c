@@ -302,8 +302,9 @@ const char *transport_name(const transport_t *v)
     return v->name;
 }
 
-/* Half of the peer's receive queue. The other half is for ACKs, retransmissions
- * and probes, which the window does not limit. */
+/* A quarter of the peer's receive queue, because a message is answered by an
+ * ACK and by a message. The other half is for retransmissions and probes, which
+ * the window does not limit. */
 uint32_t transport_window(const transport_t *v)
 {
     return v->peer_window;
@@ -325,7 +326,7 @@ bool transport_connect(transport_t *v, const uint8_t *peer)
     uint32_t mtu = peer[14];
     v->peer_qpn = wire_get32(peer);
     v->peer_psn = wire_get32(peer + 4);
-    v->peer_window = wire_get32(peer + 8) / 2;
+    v->peer_window = wire_get32(peer + 8) / 4;
     if (v->peer_qpn == 0 || v->peer_qpn > 0xffffff || v->peer_psn > 0xffffff ||
         v->peer_window == 0 || mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) {
         complain("the peer's address makes no sense");

@@ -8,9 +8,8 @@
  * there is a checksum, if the device does not verify it.
  *
  *      0  magic        4  version, type, flags, 0       8  run (64 bits)
- *     16  connection  20  seq                          24  ack
- *     28  attempt     30  echo                         32  length
- *     36  CRC32C of everything but itself              40  payload
+ *     16  connection  20  seq                          24  time (64 bits)
+ *     32  length      36  CRC32C of all but itself     40  payload
  */
 #ifndef PINGPONG_WIRE_H
 #define PINGPONG_WIRE_H
@@ -21,38 +20,34 @@
 
 #define WIRE_HEADER_SIZE 40u
 #define WIRE_MAGIC 0x4c57504eu /* "LWPN" */
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 
 typedef enum {
-    WIRE_DATA = 1,        /* a message; it also acknowledges */
-    WIRE_ACK = 2,         /* acknowledges if no message can */
+    WIRE_DATA = 1,        /* a message */
+    WIRE_ACK = 2,         /* acknowledges one DATA */
     WIRE_PROBE = 3,       /* are you there? */
     WIRE_PROBE_REPLY = 4, /* yes */
     WIRE_FIN = 5,         /* the client has no more to do */
-    WIRE_FIN_ACK = 6
+    WIRE_FIN_ACK = 6      /* acknowledges the FIN */
 } wire_type_t;
 
 /* The sender of this datagram is the client. The flag tells a datagram of the
  * peer from one of our own that came back. */
 #define WIRE_FLAG_CLIENT 0x01u
-/* Sent at once to answer the attempt that `echo` names, so the time between the
- * two is a round trip. A retransmission that carries the ACK is no such answer,
- * because it waited for a timer. */
-#define WIRE_FLAG_PROMPT 0x02u
 /* In a FIN: every message was delivered and acknowledged. */
-#define WIRE_FLAG_COMPLETE 0x04u
-#define WIRE_FLAGS 0x07u
+#define WIRE_FLAG_COMPLETE 0x02u
+#define WIRE_FLAGS 0x03u
 
 typedef struct {
     wire_type_t type;
     unsigned flags;
     uint64_t run;        /* this run of this pair of programs */
     uint32_t connection; /* the logical one */
-    uint32_t seq;        /* of the message in a DATA, from 1; else 0 */
-    uint32_t ack;        /* the latest message delivered; 0: none */
-    uint16_t attempt;    /* of this DATA: 0, then 1 for each retransmission */
-    uint16_t echo;       /* the attempt in which message `ack` arrived last */
-    uint32_t length;     /* of the payload */
+    uint32_t seq;        /* of the message, from 1; of a probe, 0 */
+    /* When it was sent, by the sender's clock. An answer has `seq` and `time`
+     * of what it answers, so its receiver knows which transmission that was. */
+    uint64_t time;
+    uint32_t length; /* of the payload */
 } wire_header_t;
 
 static inline void wire_put16(uint8_t *to, uint32_t value)
@@ -124,9 +119,7 @@ static inline size_t wire_encode(const wire_header_t *header, uint8_t *datagram)
     wire_put64(datagram + 8, header->run);
     wire_put32(datagram + 16, header->connection);
     wire_put32(datagram + 20, header->seq);
-    wire_put32(datagram + 24, header->ack);
-    wire_put16(datagram + 28, header->attempt);
-    wire_put16(datagram + 30, header->echo);
+    wire_put64(datagram + 24, header->time);
     wire_put32(datagram + 32, header->length);
     wire_put32(datagram + 36, wire_checksum(datagram, header->length));
     return WIRE_HEADER_SIZE + (size_t)header->length;
@@ -151,15 +144,15 @@ static inline bool wire_decode(const uint8_t *datagram, size_t length,
     header->run = wire_get64(datagram + 8);
     header->connection = wire_get32(datagram + 16);
     header->seq = wire_get32(datagram + 20);
-    header->ack = wire_get32(datagram + 24);
-    header->attempt = wire_get16(datagram + 28);
-    header->echo = wire_get16(datagram + 30);
+    header->time = wire_get64(datagram + 24);
     header->length = wire_get32(datagram + 32);
     if (header->length != length - WIRE_HEADER_SIZE) {
         return false;
     }
-    bool is_data = header->type == WIRE_DATA;
-    if (is_data != (header->seq != 0) || (!is_data && header->length != 0)) {
+    bool is_probe =
+        header->type == WIRE_PROBE || header->type == WIRE_PROBE_REPLY;
+    if (is_probe != (header->seq == 0) ||
+        (header->type != WIRE_DATA && header->length != 0)) {
         return false;
     }
     return wire_get32(datagram + 36) == wire_checksum(datagram, header->length);

@@ -193,11 +193,10 @@ TEST_P(DpdkPeer, DeathIsFoundByEveryConnection)
     EXPECT_EQ(client_->number("dead connections"), 1000);
     EXPECT_EQ(client_->number("early firings"), 0);
     EXPECT_EQ(client_->number("dead by keepalive"), 1000);
-    // idle 1 s + interval 200 ms x 3 probes + jitter 500 ms, and the wait for
-    // the poll that saw each of the four.
+    // idle 1 s + interval 200 ms x 3 probes + jitter 500 ms
     EXPECT_GE(client_->number("death found min"), 1.6);
     EXPECT_LE(client_->number("death found max"),
-              2.1 + 4 * client_->number("rig lateness max") / 1000);
+              2.1 + client_->death_delay(3, 0.2));
 }
 
 TEST_P(DpdkPeer, MayLeaveWhenWeDo)

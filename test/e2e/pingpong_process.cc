@@ -140,6 +140,13 @@ double Process::number(const std::string &name) const
     return digit == std::string::npos ? NAN : strtod(&value[digit], nullptr);
 }
 
+double Process::death_delay(double probes, double interval) const
+{
+    const double more = number("stalls excused") > 0 ? 1 : 0;
+    return more * interval +
+           (1 + probes + more) * number("rig lateness max") / 1000;
+}
+
 uint64_t received_packets(const std::string &device)
 {
     std::ifstream file("/sys/class/infiniband/" + device +

@@ -73,6 +73,11 @@ public:
     // none.
     double number(const std::string &name) const;
 
+    // How much later than the keepalive bound a death may be found, in seconds:
+    // each of the expiries on the way may wait for its poll, and if the program
+    // itself has stalled, there is one more, an interval later.
+    double death_delay(double probes, double interval) const;
+
 private:
     std::string path_; // of the output
     pid_t pid_ = -1;

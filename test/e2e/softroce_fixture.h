@@ -115,8 +115,7 @@ protected:
         expect_all_delivered(*server_, count);
     }
 
-    // The client, of a server that was killed while messages flowed. Each of
-    // a connection's expiries may wait for its poll.
+    // The client, of a server that was killed while messages flowed.
     void expect_all_found_dead_by_keepalive(double count)
     {
         EXPECT_EQ(client_->wait(), peer_dead);
@@ -126,7 +125,7 @@ protected:
         // Idle 1 s + interval 200 ms x 3 probes + jitter 500 ms.
         EXPECT_GE(client_->number("death found min"), 1.6);
         EXPECT_LE(client_->number("death found max"),
-                  2.1 + 4 * client_->number("rig lateness max") / 1000);
+                  2.1 + client_->death_delay(3, 0.2));
     }
 
     // The keepalive that the above is about.

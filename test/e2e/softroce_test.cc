@@ -32,6 +32,18 @@ TEST_P(SoftRoceLoss, IsRepaired)
 INSTANTIATE_TEST_SUITE_P(Percent, SoftRoceLoss,
                          testing::Values("1", "5", "20"));
 
+// With a window, most losses are found by what was sent later.
+TEST_F(SoftRoce, AWindowIsRepairedByEvidence)
+{
+    run(Arguments{"--connections", "100", "--iters", "200", "--window", "16",
+                  "--drop", "5"} +
+        patient);
+    expect_both_succeed();
+    for (const Process *process : {client_.get(), server_.get()}) {
+        EXPECT_GT(process->number("by evidence"), 0);
+    }
+}
+
 // Loss, duplication, corruption and reordering from outside the program.
 TEST_F(SoftRoce, NetemIsRepaired)
 {
@@ -179,6 +191,10 @@ TEST_F(SoftRoceRefusal, OfBadArguments)
     expect_refused({"--mode", "uc"}, bad_usage, "uc");
     expect_refused({"--rto", "5 parsecs"}, bad_usage, "rto");
     expect_refused({"--connections", "0"}, bad_usage, "connections");
+    expect_refused({"--window", "0"}, bad_usage, "window");
+    expect_refused({"--window", "257"}, bad_usage, "window");
+    expect_refused({"--rto-min", "2s", "--rto-max", "1s"}, bad_usage,
+                   "--rto-min");
     expect_refused({"--connections", "99999999999999999999"}, bad_usage,
                    "connections");
     expect_refused({"host", "another"}, bad_usage, "another");
@@ -222,13 +238,15 @@ TEST_F(SoftRoceRefusal, OfAClientWhenNoDescriptorIsLeft)
 
 TEST_F(SoftRoceRefusal, OfAPeerThatDisagrees)
 {
-    Process server({"--device", "rxe1", "--port", "7497", "--iters", "5"});
-    ASSERT_TRUE(server.wait_for("waiting for a client"));
-    Process client(
-        {"--device", "rxe0", "--port", "7497", "--iters", "6", "127.0.0.1"});
-    EXPECT_EQ(client.wait(30), gave_up);
-    EXPECT_EQ(server.wait(30), gave_up);
-    EXPECT_NE(client.output().find("iters"), std::string::npos);
+    for (const char *option : {"--iters", "--window"}) {
+        Process server({"--device", "rxe1", "--port", "7497", option, "5"});
+        ASSERT_TRUE(server.wait_for("waiting for a client"));
+        Process client(
+            {"--device", "rxe0", "--port", "7497", option, "6", "127.0.0.1"});
+        EXPECT_EQ(client.wait(30), gave_up);
+        EXPECT_EQ(server.wait(30), gave_up);
+        EXPECT_NE(client.output().find(option), std::string::npos);
+    }
 }
 
 } // namespace

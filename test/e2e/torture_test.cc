@@ -274,8 +274,7 @@ void Torture::expect_all_found_dead(Process &survivor)
               std::string::npos);
     EXPECT_GE(survivor.number("death found min"), earliest_death);
     EXPECT_LE(survivor.number("death found max"),
-              latest_death +
-                  (probes + 1) * survivor.number("rig lateness max") / 1000);
+              latest_death + survivor.death_delay(probes, 0.2));
 }
 
 TEST_F(Torture, UdSurvives)

@@ -140,8 +140,7 @@ protected:
         EXPECT_EQ(client_->number("dead connections"), connection_count);
         EXPECT_EQ(client_->number("early firings"), 0);
         EXPECT_LE(client_->number("death found max"),
-                  latest_death +
-                      4 * client_->number("rig lateness max") / 1000);
+                  latest_death + client_->death_delay(3, 0.2));
         if (is_hung) {
             EXPECT_EQ(client_->number("dead by keepalive"), connection_count);
             EXPECT_GE(client_->number("death found min"), earliest_death);

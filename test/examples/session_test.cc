@@ -24,6 +24,7 @@ TEST_F(Session, DeliversWithoutARetransmissionOnAGoodNetwork)
     EXPECT_EQ(lawn_count(lawn_engine_lawn(server->engine)), 0U);
 }
 
+// A window of one message, and of more.
 class BadWeather : public Session, public testing::WithParamInterface<int>
 {
 };
@@ -33,6 +34,7 @@ TEST_P(BadWeather, IsRepairedExactlyOnceAndInOrder)
     world.random = static_cast<uint64_t>(GetParam());
     world.weather = {0.2, 0.1, 0.1, 10 * usec, 3 * msec};
     start(40, 30, false, [](session_config_t &config) {
+        config.window = GetParam() % 2 ? 1 : 8;
         config.drop = 0.05;
         // Half of all probes go unanswered in this weather.
         config.timers.keepalive_probes = 20;
@@ -54,14 +56,77 @@ INSTANTIATE_TEST_SUITE_P(Seeds, BadWeather, testing::Range(1, 9));
 TEST_F(Session, KnowsASpuriousRetransmission)
 {
     world.weather.delay_min = world.weather.delay_max = 3 * msec;
-    start(1, 1);
+    start(1, 2);
     run(world.now + 5 * sec);
-    expect_delivered(*client, 1);
-    expect_delivered(*server, 1);
+    expect_delivered(*client, 2);
+    expect_delivered(*server, 2);
     // RTO 2 ms, round trip 6 ms: sent again at 2 and 6 ms, answered at 6.
     EXPECT_GE(client->stats().spurious, 1U);
     EXPECT_EQ(client->rig().rtt.min, 6 * msec);
     EXPECT_EQ(client->stats().rtt.max, 6 * msec);
+}
+
+// With a window, what was sent later and is acknowledged shows a loss long
+// before an RTO is over.
+TEST_F(Session, AWindowFindsALossByEvidence)
+{
+    bool is_lost = false;
+    world.loses = [&](const Datagram &datagram) {
+        const wire_header_t header = header_of(datagram);
+        const bool loses = !is_lost && header.type == WIRE_DATA &&
+                           header.flags == WIRE_FLAG_CLIENT &&
+                           header.seq == 500;
+        is_lost = is_lost || loses;
+        return loses;
+    };
+    world.weather.delay_max = 60 * usec; // else the window is sent at once
+    start(1, 1000, false, [](session_config_t &config) { config.window = 16; });
+    run(world.now + 60 * sec);
+    expect_delivered(*client, 1000);
+    expect_delivered(*server, 1000);
+    EXPECT_TRUE(is_lost);
+    EXPECT_EQ(client->stats().retransmissions, 1U);
+    EXPECT_EQ(client->stats().by_evidence, 1U);
+    EXPECT_EQ(client->stats().spurious, 0U);
+    EXPECT_EQ(server->stats().retransmissions, 0U);
+}
+
+// The connection that ends the session is new, but others have measured the
+// path: when its FIN is lost, it does not wait for rto_initial.
+TEST_F(Session, ANewConnectionInheritsWhatAnotherHasMeasured)
+{
+    int fins = 0;
+    world.loses = [&](const Datagram &datagram) {
+        return header_of(datagram).type == WIRE_FIN && ++fins == 1;
+    };
+    start(5, 20, false, [](session_config_t &config) {
+        config.timers.rto_initial = 100 * msec;
+    });
+    run(world.now + 10 * msec);
+    EXPECT_EQ(fins, 2);
+    EXPECT_TRUE(session_is_over(client->session));
+    EXPECT_EQ(client->stats().retransmissions, 1U);
+}
+
+// Each connection waits for an answer, but in a round trip only one of them
+// asks for it.
+TEST_F(Session, OneMessageIsSentAgainInARoundTripOfSilence)
+{
+    world.weather.delay_min = world.weather.delay_max = 10 * msec;
+    start(50, 100, false, [](session_config_t &config) {
+        config.total_window = 0;
+        config.timers.rto_initial = 50 * msec;
+        config.timers.keepalive_idle = 5 * sec;
+    });
+    run(world.now + 200 * msec);
+    const uint64_t before = client->stats().retransmissions;
+    run(world.now + 400 * msec, server.get());
+    EXPECT_GE(client->stats().retransmissions, before + 10);
+    EXPECT_LE(client->stats().retransmissions, before + 20);
+    run(world.now + 600 * sec);
+    expect_delivered(*client, 5000);
+    expect_delivered(*server, 5000);
+    EXPECT_LE(client->stats().retransmissions, before + 70);
 }
 
 TEST_F(Session, OnewayDeliversToTheServerOnly)
@@ -231,7 +296,8 @@ TEST_F(Session, ADeadConnectionLeavesTheWindowToOthers)
     world.loses = [](const Datagram &datagram) {
         return header_of(datagram).connection == 0;
     };
-    start(2, 10, false, [](session_config_t &config) { config.window = 1; });
+    start(2, 10, false,
+          [](session_config_t &config) { config.total_window = 1; });
     run(world.now + sec);
     EXPECT_TRUE(session_is_over(client->session));
     EXPECT_FALSE(session_is_complete(client->session));
@@ -273,6 +339,8 @@ TEST_F(Session, RefusesAConfigurationThatMakesNoSense)
         [](session_config_t &config) { config.connections = 0; },
         [](session_config_t &config) { config.connections = 1000001; },
         [](session_config_t &config) { config.iters = 0; },
+        [](session_config_t &config) { config.window = 0; },
+        [](session_config_t &config) { config.window = 257; },
         [](session_config_t &config) { config.drop = 1; },
         [](session_config_t &config) { config.drop = -0.1; },
     };

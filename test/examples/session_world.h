@@ -182,7 +182,8 @@ inline session_config_t make_config(bool is_client, uint32_t connections,
     config.connections = connections;
     config.iters = iters;
     config.size = 61;
-    config.window = 16;
+    config.window = 1;
+    config.total_window = 16;
     config.run = 0x123456789abcdef;
     config.seed = is_client ? 1 : 2;
     config.linger = 500 * msec;
@@ -232,7 +233,9 @@ protected:
                 }
                 lawn_engine_progress(end->engine);
                 is_over = is_over && session_is_over(end->session);
-                const lawn_time_t due = lawn_engine_next(end->engine);
+                const lawn_time_t due = session_can_send(end->session)
+                                            ? world.now
+                                            : lawn_engine_next(end->engine);
                 next = due < next ? due : next;
             }
             for (End *end : ends) {

@@ -121,11 +121,10 @@ TEST_F(Datagrams, NonsenseWithAGoodChecksumIsHarmless)
         const uint64_t bits = pattern_next(&random);
         header.type = static_cast<wire_type_t>(WIRE_DATA + bits % 6);
         header.connection = static_cast<uint32_t>(bits >> 8) % 8;
-        header.seq = header.type == WIRE_DATA
-                         ? static_cast<uint32_t>(bits >> 16) % 16 + 2
-                         : 0;
-        header.ack = static_cast<uint32_t>(bits >> 24) % 4;
-        header.echo = static_cast<uint16_t>(bits >> 32) % 2;
+        const bool is_probe =
+            header.type == WIRE_PROBE || header.type == WIRE_PROBE_REPLY;
+        header.seq = is_probe ? 0 : static_cast<uint32_t>(bits >> 16) % 16 + 2;
+        header.time = bits >> 32;
         header.length = header.type == WIRE_DATA ? 61 : 0;
         // A FIN is the one that a session would rightly believe.
         if (header.type != WIRE_FIN) {
@@ -160,7 +159,6 @@ TEST_F(Datagrams, ViolationsAreSeen)
 
     wire_header_t header = first_message();
     header.seq = 2;
-    header.ack = 1;
     server->receive(encode(header, pattern_seed(3, 1, true)));
     EXPECT_EQ(server->stats().repeats, 1U);
 
@@ -190,16 +188,22 @@ TEST_F(Datagrams, ATimerThatFiresEarlyIsSeen)
 
 TEST_F(Datagrams, ADuplicateIsCountedAndAcknowledgedAgain)
 {
-    server->receive(good());
-    EXPECT_EQ(server->sent.size(), 1U);
-    server->receive(good());
-    ASSERT_EQ(server->sent.size(), 2U);
+    wire_header_t message = first_message();
+    message.time = 17;
+    server->receive(encode(message, pattern_seed(3, 1, true)));
+    EXPECT_EQ(server->sent.size(), 2U); // its ACK, and the answer
+    message.time = 19;
+    server->receive(encode(message, pattern_seed(3, 1, true)));
+    ASSERT_EQ(server->sent.size(), 3U);
     EXPECT_EQ(server->stats().delivered, 1U);
     EXPECT_EQ(server->stats().duplicates, 1U);
-    const wire_header_t header = header_of(server->sent[1]);
-    EXPECT_EQ(header.type, WIRE_ACK);
-    EXPECT_EQ(header.ack, 1U);
-    EXPECT_EQ(header.connection, 3U);
+    for (const size_t i : {0U, 2U}) {
+        const wire_header_t header = header_of(server->sent[i]);
+        EXPECT_EQ(header.type, WIRE_ACK);
+        EXPECT_EQ(header.seq, 1U);
+        EXPECT_EQ(header.time, i == 0 ? 17U : 19U);
+        EXPECT_EQ(header.connection, 3U);
+    }
 }
 
 TEST(Wire, ChecksumIsCrc32c)

@@ -65,6 +65,7 @@ private:
 
 inline session_config_t make_config(Input *input)
 {
+    static constexpr uint32_t windows[] = {1, 2, 5, 256};
     const unsigned which = input->byte();
     const unsigned counts = input->byte();
     session_config_t config = {};
@@ -73,7 +74,8 @@ inline session_config_t make_config(Input *input)
     config.connections = 1 + counts % 4;
     config.iters = 1 + counts / 4 % 8;
     config.size = counts / 32 * 5;
-    config.window = which & 4 ? 1 + counts % 3 : 0;
+    config.window = windows[input->byte() % 4];
+    config.total_window = which & 4 ? 1 + counts % 3 : 0;
     config.idle = which & 8 ? 20 * msec : 0;
     config.run = 0x123456789abcdef;
     config.linger = 500 * msec;
@@ -210,10 +212,15 @@ public:
         for (uint32_t i = 0; i < s->config.connections; ++i) {
             const connection_t &c = s->connections[i];
             FUZZ_CHECK(c.acked <= c.sent && c.sent <= s->to_send);
-            FUZZ_CHECK(c.sent - c.acked <= 1);
+            FUZZ_CHECK(c.sent - c.acked <= s->config.window);
+            FUZZ_CHECK(c.flight.count <= c.sent - c.acked);
+            FUZZ_CHECK((c.flight.count != 0) == (c.sent != c.acked));
+            FUZZ_CHECK(c.owed <= s->config.window);
             FUZZ_CHECK(c.delivered <= s->to_deliver);
             delivered += c.delivered;
-            outstanding += c.acked != c.sent && c.state == CONNECTION_OPEN;
+            outstanding += c.state == CONNECTION_OPEN
+                               ? static_cast<uint32_t>(c.flight.count)
+                               : 0;
             open += c.state == CONNECTION_OPEN;
             dead += c.state == CONNECTION_DEAD;
         }
@@ -257,7 +264,9 @@ private:
         FUZZ_CHECK(wire_decode(buffer_, length, &header));
         FUZZ_CHECK(header.run == session_->config.run);
         FUZZ_CHECK(!(header.flags & WIRE_FLAG_CLIENT) == !is_client());
-        FUZZ_CHECK(header.seq <= session_->to_send);
+        FUZZ_CHECK(header.type != WIRE_DATA || header.seq <= session_->to_send);
+        FUZZ_CHECK(header.type != WIRE_ACK ||
+                   header.seq <= session_->to_deliver);
         if (peer_) {
             carry(datagram);
         } else {

@@ -22,10 +22,12 @@ lawn_status_t __real_lawn_conn_open_sized(lawn_engine_t *engine,
                                           const lawn_conn_ops_t *ops,
                                           size_t ops_size, lawn_conn_t *conn);
 void __real_lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
-void __real_lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
-                             lawn_time_t rtt, bool all_acked);
-void __real_lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
-                                lawn_time_t sent_at, bool all_acked);
+void __real_lawn_conn_on_resend(lawn_conn_t *conn, lawn_time_t now,
+                                lawn_time_t oldest);
+void __real_lawn_conn_on_ack_oldest(lawn_conn_t *conn, lawn_time_t now,
+                                    lawn_time_t sent_at, lawn_time_t oldest);
+void __real_lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now,
+                              lawn_time_t sent_at);
 void __real_lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now);
 
 static rig_t *rigs;
@@ -132,21 +134,39 @@ static void note_resume(rig_t *rig, rig_connection_t *r, lawn_time_t now)
     }
 }
 
-static void start_retransmit(rig_connection_t *r, const lawn_conn_t *conn,
-                             lawn_time_t now)
+static void note_timer(rig_connection_t *r, const lawn_conn_t *conn)
 {
     r->rto = lawn_conn_rto(conn);
-    r->retransmit_due = now + r->rto;
+    r->armed = lawn_timer_deadline(&conn->retransmit);
+}
+
+/* One RTO after the oldest send, or the peer timeout. */
+static lawn_time_t retransmit_due(const rig_t *rig, const rig_connection_t *r)
+{
+    lawn_time_t due = r->oldest + r->rto;
+    lawn_time_t timeout = rig->session->config.timers.peer_timeout;
+    if (timeout && r->unacked_since + timeout < due) {
+        due = r->unacked_since + timeout;
+    }
+    return due;
 }
 
 static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 {
     rig_t *rig = rig_of(conn->context);
     rig_connection_t *r = rigged(rig, conn);
-    check_due(rig, r->retransmit_due, now);
+    bool evidence = lawn_conn_lost_before(conn, now) != 0;
+    lawn_time_t due = retransmit_due(rig, r);
+    if (due < r->armed || (evidence && r->newest > r->oldest)) {
+        due = r->armed; /* how long evidence waits is the connection's matter */
+    }
+    check_due(rig, due, now);
     note_burst(rig, now);
-    note_resume(rig, r, now);
-    start_retransmit(r, conn, now);
+    if (!evidence) {
+        note_resume(rig, r, now);
+    }
+    r->oldest = now; /* unless on_resend says otherwise */
+    note_timer(r, conn);
     session_conn_ops.retransmit(conn, now, attempt);
 }
 
@@ -169,11 +189,11 @@ static void dead(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
     rig_t *rig = rig_of(conn->context);
     rig_connection_t *r = rigged(rig, conn);
     session_t *s = rig->session;
-    lawn_time_t due = r->retransmit_due;
+    lawn_time_t due = retransmit_due(rig, r);
     if (reason == LAWN_CONN_KEEPALIVE) {
         due = r->probe_due;
     } else if (reason == LAWN_CONN_PEER_TIMEOUT) {
-        due = r->first_sent + s->config.timers.peer_timeout;
+        due = r->unacked_since + s->config.timers.peer_timeout;
     }
     check_due(rig, due, now);
     if (conn != &s->control->conn) {
@@ -198,6 +218,7 @@ lawn_status_t __wrap_lawn_conn_open_sized(lawn_engine_t *engine,
     }
     rig_connection_t *r = rigged(rig_of(conn->context), conn);
     r->heard = lawn_engine_now(engine);
+    r->oldest = LAWN_TIME_INFINITY;
     lawn_status_t status = __real_lawn_conn_open_sized(
         engine, params, params_size, &between, ops_size, conn);
     if (status == LAWN_OK) {
@@ -210,29 +231,54 @@ void __wrap_lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
 {
     rig_connection_t *r = rigged(rig_of(conn->context), conn);
     ++r->messages;
-    r->first_sent = now;
-    start_retransmit(r, conn, now);
-    __real_lawn_conn_on_send(conn, now);
-}
-
-void __wrap_lawn_conn_on_ack(lawn_conn_t *conn, lawn_time_t now,
-                             lawn_time_t rtt, bool all_acked)
-{
-    rig_t *rig = rig_of(conn->context);
-    rigged(rig, conn)->heard = now;
-    if (rtt) {
-        histogram_record(&rig->rtt, rtt);
+    if (r->oldest == LAWN_TIME_INFINITY) {
+        r->oldest = now;
+        r->unacked_since = now;
     }
-    __real_lawn_conn_on_ack(conn, now, rtt, all_acked);
+    __real_lawn_conn_on_send(conn, now);
+    note_timer(r, conn);
 }
 
-void __wrap_lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
-                                lawn_time_t sent_at, bool all_acked)
+void __wrap_lawn_conn_on_resend(lawn_conn_t *conn, lawn_time_t now,
+                                lawn_time_t oldest)
+{
+    rig_connection_t *r = rigged(rig_of(conn->context), conn);
+    r->oldest = oldest;
+    __real_lawn_conn_on_resend(conn, now, oldest);
+    note_timer(r, conn);
+}
+
+static rig_connection_t *note_ack(lawn_conn_t *conn, lawn_time_t now,
+                                  lawn_time_t sent_at)
 {
     rig_t *rig = rig_of(conn->context);
-    rigged(rig, conn)->heard = now;
-    histogram_record(&rig->rtt, now - sent_at);
-    __real_lawn_conn_on_ack_of(conn, now, sent_at, all_acked);
+    rig_connection_t *r = rigged(rig, conn);
+    r->heard = now;
+    if (sent_at <= now) { /* else there is no echo, or it is forged */
+        r->newest = sent_at > r->newest ? sent_at : r->newest;
+    }
+    return r;
+}
+
+void __wrap_lawn_conn_on_ack_oldest(lawn_conn_t *conn, lawn_time_t now,
+                                    lawn_time_t sent_at, lawn_time_t oldest)
+{
+    rig_connection_t *r = note_ack(conn, now, sent_at);
+    if (sent_at <= now) {
+        histogram_record(&rig_of(conn->context)->rtt, now - sent_at);
+    }
+    r->unacked_since = now;
+    r->oldest = oldest;
+    __real_lawn_conn_on_ack_oldest(conn, now, sent_at, oldest);
+    note_timer(r, conn);
+}
+
+void __wrap_lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now,
+                              lawn_time_t sent_at)
+{
+    rig_connection_t *r = note_ack(conn, now, sent_at);
+    __real_lawn_conn_on_echo(conn, now, sent_at);
+    note_timer(r, conn);
 }
 
 void __wrap_lawn_conn_on_receive(lawn_conn_t *conn, lawn_time_t now)

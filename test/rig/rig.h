@@ -20,11 +20,13 @@
 LAWN_BEGIN_DECLS
 
 typedef struct {
-    lawn_time_t heard; /* the open, or the last valid datagram */
-    lawn_time_t first_sent;
-    lawn_time_t rto; /* with which the retransmit timer was started */
-    lawn_time_t retransmit_due;
-    lawn_time_t idle; /* keepalive_idle and the share of the jitter */
+    lawn_time_t heard;  /* the open, or the last valid datagram */
+    lawn_time_t oldest; /* send under way; LAWN_TIME_INFINITY: none is */
+    lawn_time_t newest; /* send that was acknowledged */
+    lawn_time_t unacked_since;
+    lawn_time_t rto;   /* with which the retransmit timer was started */
+    lawn_time_t armed; /* its deadline */
+    lawn_time_t idle;  /* keepalive_idle and the share of the jitter */
     lawn_time_t probe_due;
     lawn_time_t resume_end; /* end of the RTO that ran when a stall ended */
     uint32_t messages;      /* sent for the first time */
@@ -45,7 +47,7 @@ typedef struct rig {
     struct rig *next;
     session_t *session;
     rig_connection_t *connections; /* as those of the session */
-    histogram_t rtt;               /* as given to lawn_conn_on_ack() */
+    histogram_t rtt;               /* as the ACKs tell */
     histogram_t lateness;          /* of timers fired, after their deadline */
     /* Of connections that a timer found dead, since the last datagram. */
     histogram_t silence;
