@@ -214,6 +214,19 @@ TEST_F(ConnEcho, InheritBeginsWithWhatAnotherHasMeasured)
     EXPECT_EQ(lawn_conn_inherit(&conns_[1], nullptr), LAWN_ERR_INVALID_PARAM);
 }
 
+TEST_F(ConnEcho, InheritTakesNoBackOffBack)
+{
+    open_many(1);
+    measure(&conns_[0]);
+    open();
+    send();
+    run_to(now_ + 100 * msec);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 200 * msec);
+    EXPECT_EQ(lawn_conn_inherit(&conn_, &conns_[0]), LAWN_OK);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 200 * msec);
+    EXPECT_EQ(stats().srtt, 8 * msec);
+}
+
 TEST_F(ConnEcho, IsOpenFromTheOpenToTheClose)
 {
     EXPECT_FALSE(lawn_conn_is_open(nullptr));

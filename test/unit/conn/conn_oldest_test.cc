@@ -315,4 +315,73 @@ TEST_F(ConnOldest, ResendingDoesNotMoveThePeerTimeout)
     EXPECT_FALSE(lawn_conn_is_open(&conn_));
 }
 
+// An ACK in good times goes another way; what is odd in it counts all the same.
+TEST_F(ConnOldest, AnOddAckInGoodTimesIsLikeAnyOther)
+{
+    open_steady();
+    send_at(0);
+    run_to(zero() + 8 * msec);
+    // Something was heard later than this ACK.
+    lawn_conn_on_receive(&conn_, now_ + msec);
+    ack_at(8 * msec, 0, infinity);
+    EXPECT_EQ(stats().heard_at, zero() + 9 * msec);
+    EXPECT_EQ(stats().srtt, 8 * msec);
+    // The oldest is from the future.
+    send_at(20 * msec);
+    ack_at(28 * msec, 20 * msec, 33 * msec);
+    EXPECT_EQ(due(), 38 * msec);
+    // What it answers was sent before the open, though not long ago.
+    lawn_conn_close(&conn_);
+    open();
+    send();
+    const lawn_time_t opened = now_;
+    run_to(opened + 8 * msec);
+    lawn_conn_on_ack_oldest(&conn_, now_, opened, infinity);
+    send();
+    const lawn_time_t rttvar = stats().rttvar;
+    run_to(opened + 8 * msec + msec / 2);
+    lawn_conn_on_ack_oldest(&conn_, now_, opened - 1, infinity);
+    EXPECT_EQ(stats().rttvar, rttvar);
+    EXPECT_EQ(stats().unacked_since, infinity);
+}
+
+TEST_F(ConnOldest, AnEarlierSendThatIsReportedLaterCounts)
+{
+    open_steady();
+    send_at(10 * msec);
+    EXPECT_EQ(stats().unacked_since, zero() + 10 * msec);
+    lawn_conn_on_send(&conn_, zero() + 4 * msec);
+    EXPECT_EQ(stats().unacked_since, zero() + 4 * msec);
+}
+
+// Where an answer was overtaken, evidence must be old enough; a window of
+// samples later, too; and when another one is over in which none was, no more.
+TEST_F(ConnOldest, ThatAnswersOvertakeIsForgotten)
+{
+    open_steady();
+    const auto evidence_due = [this] {
+        send();
+        const lawn_time_t sent_at = now_;
+        run_to(sent_at + msec);
+        send();
+        run_to(sent_at + 7 * msec);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at + msec, sent_at);
+        const lawn_time_t at = lawn_timer_deadline(&conn_.retransmit) - sent_at;
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at, infinity);
+        return at;
+    };
+    const auto exchange = [this](int count) {
+        for (int i = 0; i < count; ++i) {
+            send();
+            run_to(now_ + 8 * msec);
+            lawn_conn_on_ack_oldest(&conn_, now_, now_ - 8 * msec, infinity);
+        }
+    };
+    EXPECT_GT(evidence_due(), 8 * msec); // too few samples to know
+    exchange(4096);
+    EXPECT_GT(evidence_due(), 8 * msec);
+    exchange(3 * 4096);
+    EXPECT_LT(evidence_due(), 8 * msec);
+}
+
 } // namespace
