@@ -194,7 +194,9 @@ void begin_anew(lawn_conn_t *conn, lawn_time_t now)
 {
     received(conn, now);
     conn->attempt = 0;
-    clear(&conn->flags, is_due | is_by_echo);
+    // A back-off that lasts is noticed by the ACK that ends it.
+    clear(&conn->flags,
+          is_by_echo | (conn->modes & is_backed_off ? 0 : is_due));
     set(&conn->modes, has_acked);
     clear(&conn->modes, is_awaited);
 }

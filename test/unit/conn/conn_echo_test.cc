@@ -131,6 +131,26 @@ TEST_F(ConnEcho, TheRetransmissionIsNeedlessOnlyIfSomethingNewWasAcked)
     EXPECT_EQ(stats().spurious, 1U);
 }
 
+// A back-off that an ACK without a sample has left, and one with a sample has
+// ended, is not taken back once more.
+TEST_F(ConnEcho, OnlyABackOffThatLastsIsTakenBack)
+{
+    open();
+    const lawn_time_t zero = measure(&conn_);
+    send();
+    run_to(zero + 19 * msec);
+    EXPECT_EQ(take_log(), at("r1", zero + 10 * msec));
+    lawn_conn_on_ack_oldest(&conn_, now_, infinity, infinity);
+    EXPECT_EQ(lawn_conn_rto(&conn_), 20 * msec);
+    send();
+    run_to(zero + 27 * msec);
+    lawn_conn_on_ack_oldest(&conn_, now_, zero + 19 * msec, infinity);
+    EXPECT_LT(lawn_conn_rto(&conn_), 12 * msec);
+    lawn_conn_on_echo(&conn_, now_, zero);
+    EXPECT_EQ(stats().spurious, 1U);
+    EXPECT_EQ(stats().undone, 0U);
+}
+
 // SRTT and a quarter after the send; nothing sent later can show the loss.
 TEST_F(ConnEcho, TheAnswerToAskIsEvidence)
 {
