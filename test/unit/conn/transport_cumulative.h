@@ -93,11 +93,11 @@ struct Kept {
     bool was_sent_again;
 };
 
-// By hand, as lawn/conn.h says.
-class CumulativeByHand : public Cumulative
+// What takes cumulative ACKs by hand, as lawn/conn.h says, from either peer.
+template <class Peer> class AcksByHand : public Peer
 {
 public:
-    explicit CumulativeByHand(bool has_echo) : has_echo_(has_echo)
+    explicit AcksByHand(bool has_echo) : has_echo_(has_echo)
     {
     }
 
@@ -109,8 +109,8 @@ public:
     void send(uint32_t id, lawn_time_t now) override
     {
         messages_.push_back({id, now, false});
-        emit_data(now, id);
-        lawn_conn_on_send(&conn_, now);
+        this->emit_data(now, id);
+        lawn_conn_on_send(&this->conn_, now);
     }
 
     void receive(const Packet &packet, lawn_time_t now) override
@@ -120,36 +120,44 @@ public:
             const Kept &first = messages_.front();
             newest =
                 std::max(newest, first.was_sent_again ? never : first.sent_at);
-            complete(first.id);
+            this->complete(first.id);
             messages_.pop_front();
         }
         if (newest != 0) {
-            lawn_conn_on_ack_oldest(&conn_, now,
-                                    has_echo_ ? packet.time : newest, oldest());
+            const lawn_time_t oldest =
+                messages_.empty() ? never : messages_.front().sent_at;
+            lawn_conn_on_ack_oldest(&this->conn_, now,
+                                    has_echo_ ? packet.time : newest, oldest);
         } else if (has_echo_) {
-            lawn_conn_on_echo(&conn_, now, packet.time);
+            lawn_conn_on_echo(&this->conn_, now, packet.time);
         } else {
-            lawn_conn_on_receive(&conn_, now);
+            lawn_conn_on_receive(&this->conn_, now);
         }
     }
 
-private:
-    lawn_time_t oldest() const
+protected:
+    void send_again(Kept *message, lawn_time_t now)
     {
-        return messages_.empty() ? never : messages_.front().sent_at;
+        message->sent_at = now;
+        message->was_sent_again = true;
+        this->emit_data(now, message->id);
     }
+
+    std::deque<Kept> messages_;
+
+private:
+    bool has_echo_;
+};
+
+class CumulativeByHand : public AcksByHand<Cumulative>
+{
+    using AcksByHand::AcksByHand;
 
     void retransmit(lawn_time_t now, unsigned) override
     {
-        Kept &first = messages_.front();
-        first.sent_at = now;
-        first.was_sent_again = true;
-        emit_data(now, first.id);
+        send_again(&messages_.front(), now);
         lawn_conn_on_resend(&conn_, now, now);
     }
-
-    bool has_echo_;
-    std::deque<Kept> messages_;
 };
 
 // Go-back-N. Its peer drops what comes early, and the program sends all again.
@@ -227,61 +235,17 @@ private:
     std::deque<Message> messages_;
 };
 
-// By hand, as lawn/conn.h says.
-class GoBackNByHand : public GoBackN
+class GoBackNByHand : public AcksByHand<GoBackN>
 {
-public:
-    explicit GoBackNByHand(bool has_echo) : has_echo_(has_echo)
-    {
-    }
+    using AcksByHand::AcksByHand;
 
-    bool may_send(uint32_t) const override
-    {
-        return messages_.size() < 16;
-    }
-
-    void send(uint32_t id, lawn_time_t now) override
-    {
-        messages_.push_back({id, now, false});
-        emit_data(now, id);
-        lawn_conn_on_send(&conn_, now);
-    }
-
-    void receive(const Packet &packet, lawn_time_t now) override
-    {
-        lawn_time_t newest = 0;
-        while (!messages_.empty() && messages_.front().id < packet.id) {
-            const Kept &first = messages_.front();
-            newest =
-                std::max(newest, first.was_sent_again ? never : first.sent_at);
-            complete(first.id);
-            messages_.pop_front();
-        }
-        if (newest != 0) {
-            const lawn_time_t oldest =
-                messages_.empty() ? never : messages_.front().sent_at;
-            lawn_conn_on_ack_oldest(&conn_, now,
-                                    has_echo_ ? packet.time : newest, oldest);
-        } else if (has_echo_) {
-            lawn_conn_on_echo(&conn_, now, packet.time);
-        } else {
-            lawn_conn_on_receive(&conn_, now);
-        }
-    }
-
-private:
     void retransmit(lawn_time_t now, unsigned) override
     {
         for (Kept &message : messages_) {
-            message.sent_at = now;
-            message.was_sent_again = true;
-            emit_data(now, message.id);
+            send_again(&message, now);
         }
         lawn_conn_on_resend(&conn_, now, now);
     }
-
-    bool has_echo_;
-    std::deque<Kept> messages_;
 };
 
 } // namespace lawn_transport
