@@ -147,7 +147,7 @@ void Witness::check_sample(const Scene &scene, lawn_time_t sample,
         most = srtt_ + std::max(margin, 1.252 * greatest_error_);
         most = std::min(std::max(most, shortest), longest);
     }
-    const double rounding = 64;
+    const double rounding = 32;
     const double found = static_cast<double>(rto);
     if (found < least - rounding - least * 1e-9 ||
         found > most + rounding + most * 1e-9) {
@@ -165,8 +165,10 @@ void Witness::check_backoff(const Scene &scene, lawn_time_t rto) const
         terms.rto_fixed != 0
             ? static_cast<double>(rto_)
             : std::min(longer, static_cast<double>(longest_rto(scene)));
-    // SRTT is rounded in the library.
-    if (std::abs(static_cast<double>(rto) - wanted) > 64 + wanted * 1e-9) {
+    // Where two SRTT are the limit, they are rounded in the library.
+    const double rounding = longer <= wanted ? 1 : 32;
+    if (std::abs(static_cast<double>(rto) - wanted) >
+        rounding + wanted * 1e-9) {
         scene.checker.violation(scene.pass.at, scene.end,
                                 "RTO backed off to %" PRIu64 " ticks, not %.0f",
                                 rto, wanted);
