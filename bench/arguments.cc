@@ -68,6 +68,22 @@ std::vector<GivenOption> given_options(int argc, char **argv,
     }
 }
 
+bool parse_quick(int argc, char **argv, const char *help, bool *is_quick)
+{
+    for (const auto &[which, argument] :
+         given_options(argc, argv, {"quick", "help"}, 0)) {
+        if (which == 1) {
+            fputs(help, stdout);
+            return false;
+        }
+        *is_quick = true;
+    }
+    if (optind != argc) {
+        refuse("unexpected argument '" + std::string(argv[optind]) + "'");
+    }
+    return true;
+}
+
 size_t number(const std::string &text, const char *option)
 {
     char *end = nullptr;

@@ -31,6 +31,10 @@ std::vector<GivenOption> given_options(int argc, char **argv,
                                        const std::vector<const char *> &names,
                                        size_t with_argument);
 
+// For a command whose only options are --quick and --help. Returns false after
+// it has printed `help`.
+bool parse_quick(int argc, char **argv, const char *help, bool *is_quick);
+
 size_t number(const std::string &text, const char *option);
 double seconds(const std::string &text, const char *option);
 

@@ -4,15 +4,17 @@
 // cannot do without: both in turns, in ticks, medians. A thousand timers run.
 
 #include "finish.h"
+#include "median.h"
 
 #include <lawn/engine.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <vector>
 
 namespace
 {
+
+using bench::median;
 
 constexpr int rounds = 51;
 constexpr int passes = 100'000;
@@ -24,12 +26,6 @@ template <class Pass> double ticks_of(Pass pass)
         pass();
     }
     return static_cast<double>(lawn_get_time() - begin) / passes;
-}
-
-double median(std::vector<double> &values)
-{
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 } // namespace

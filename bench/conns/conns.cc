@@ -7,13 +7,13 @@
 #include "conns/conns.h"
 
 #include "arguments.h"
+#include "median.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
 
-#include <getopt.h>
 #include <time.h>
 
 namespace bench
@@ -60,7 +60,9 @@ public:
         figures[exchange].push_back(timed([this] { exchange_all(); }) /
                                     double(count_));
         figures[idle].push_back(timed([this] { be_idle(); }) / idle_passes);
-        figures[loss].push_back(timed([this] { lose_all(); }) / double(count_));
+        figures[loss].push_back(
+            timed([this] { lose_all([this] { return conns_->pass(now_); }); }) /
+            double(count_));
         exchange_all(); // ends the losses
         figures[longest].push_back(longest_pass());
         figures[silence].push_back(timed([this] { be_silent(); }) /
@@ -116,17 +118,12 @@ private:
     double longest_pass()
     {
         double most = 0;
-        send_all();
-        const uint64_t before = conns_->retransmissions;
-        while (conns_->retransmissions < before + count_) {
-            now_ += conn_msec;
-            bool has_more = true;
-            while (has_more) {
-                const double begin = cpu_nsec();
-                has_more = conns_->pass(now_);
-                most = std::max(most, cpu_nsec() - begin);
-            }
-        }
+        lose_all([&] {
+            const double begin = cpu_nsec();
+            const bool has_more = conns_->pass(now_);
+            most = std::max(most, cpu_nsec() - begin);
+            return has_more;
+        });
         exchange_all();
         return most;
     }
@@ -138,13 +135,6 @@ private:
         return double(time.tv_sec) * 1e9 + double(time.tv_nsec);
     }
 
-    void send_all()
-    {
-        for (size_t i = 0; i < count_; ++i) {
-            conns_->send(i, now_);
-        }
-    }
-
     void be_idle()
     {
         for (unsigned i = 0; i < idle_passes; ++i) {
@@ -153,14 +143,18 @@ private:
         }
     }
 
-    // All messages are lost, and sent again once or more.
-    void lose_all()
+    // All messages are lost, and sent again once or more. pass() returns
+    // whether more is due.
+    template <class Pass> void lose_all(Pass pass)
     {
-        send_all();
+        for (size_t i = 0; i < count_; ++i) {
+            conns_->send(i, now_);
+        }
         const uint64_t before = conns_->retransmissions;
         while (conns_->retransmissions < before + count_) {
             now_ += conn_msec;
-            run_due();
+            while (pass()) {
+            }
         }
     }
 
@@ -181,10 +175,10 @@ private:
 
 // The median; but of the worst passes the least, as an interrupt may have added
 // to the one of a repetition.
-double figure_of(size_t phase, Figures figures)
+double figure_of(size_t phase, const Figures &figures)
 {
-    std::sort(figures.begin(), figures.end());
-    return figures[phase == longest ? 0 : figures.size() / 2];
+    return phase == longest ? *std::min_element(figures.begin(), figures.end())
+                            : median(figures);
 }
 
 void print_table(size_t count, unsigned repetitions)
@@ -221,22 +215,16 @@ void print_table(size_t count, unsigned repetitions)
 int run_conns(int argc, char **argv)
 {
     bool is_quick = false;
-    for (const auto &[which, argument] :
-         given_options(argc, argv, {"quick", "help"}, 0)) {
-        if (which == 1) {
-            std::printf("usage: lawn_bench conn [--quick]\n\n"
-                        "Compares ways to time the retransmissions and the "
-                        "keepalive of connections, in\nnanoseconds of each "
-                        "connection; of an idle and of the worst pass, of "
-                        "all.\n\n"
-                        "  --quick  small and once\n"
-                        "  --help\n");
-            return 0;
-        }
-        is_quick = true;
-    }
-    if (optind != argc) {
-        refuse("unexpected argument '" + std::string(argv[optind]) + "'");
+    if (!parse_quick(argc, argv,
+                     "usage: lawn_bench conn [--quick]\n\n"
+                     "Compares ways to time the retransmissions and the "
+                     "keepalive of connections, in\nnanoseconds of each "
+                     "connection; of an idle and of the worst pass, of "
+                     "all.\n\n"
+                     "  --quick  small and once\n"
+                     "  --help\n",
+                     &is_quick)) {
+        return 0;
     }
     std::printf("round trip 10 us; in the phases of losses, a pass each ms; of "
                 "silence, each 10 ms\n");

@@ -5,6 +5,7 @@
 // and what the service costs.
 
 #include "threads/group.h"
+#include "median.h"
 #include "threads/sharing.h"
 
 #include <lawn/group.h>

@@ -11,7 +11,6 @@
 
 #include <lawn/time.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -60,12 +59,6 @@ public:
 
     const char *const name;
 };
-
-inline double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 using Sharings = std::vector<std::unique_ptr<Sharing>>;
 

@@ -6,6 +6,7 @@
 // than threads a figure is that of threads which take turns.
 
 #include "arguments.h"
+#include "median.h"
 #include "threads/group.h"
 #include "threads/sharing.h"
 
@@ -13,8 +14,6 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
-
-#include <getopt.h>
 
 namespace bench
 {
@@ -216,21 +215,15 @@ void print_own(const Sharings &all, unsigned repetitions, unsigned rounds)
 int run_threads(int argc, char **argv)
 {
     bool is_quick = false;
-    for (const auto &[which, argument] :
-         given_options(argc, argv, {"quick", "help"}, 0)) {
-        if (which == 1) {
-            std::printf("usage: lawn_bench threads [--quick]\n\n"
-                        "Compares ways in which threads share timers: what an "
-                        "operation costs the threads\nand the owner of the "
-                        "timers, in nanoseconds.\n\n"
-                        "  --quick  small and once\n"
-                        "  --help\n");
-            return 0;
-        }
-        is_quick = true;
-    }
-    if (optind != argc) {
-        refuse("unexpected argument '" + std::string(argv[optind]) + "'");
+    if (!parse_quick(argc, argv,
+                     "usage: lawn_bench threads [--quick]\n\n"
+                     "Compares ways in which threads share timers: what an "
+                     "operation costs the threads\nand the owner of the "
+                     "timers, in nanoseconds.\n\n"
+                     "  --quick  small and once\n"
+                     "  --help\n",
+                     &is_quick)) {
+        return 0;
     }
     const Sharings all = all_sharings();
     const unsigned repetitions = is_quick ? 1 : 5;
