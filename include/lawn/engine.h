@@ -118,6 +118,16 @@ typedef struct {
     lawn_time_t worst_poll;
     uint64_t worst_poll_fn;
     uint64_t worst_poll_arg;
+    /* What its connections have counted together, whether they are still open
+     * or not: the fields of lawn_conn_stats_t (lawn/conn.h), and dead peers. */
+    uint64_t conn_retransmissions;
+    uint64_t conn_spurious;
+    uint64_t conn_probes;
+    uint64_t conn_by_evidence;
+    uint64_t conn_asked;
+    uint64_t conn_undone;
+    uint64_t conn_excused;
+    uint64_t conn_dead;
 } lawn_engine_stats_t;
 
 /* Makes an engine without sources. `params` may be NULL and need not outlive

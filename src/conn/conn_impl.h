@@ -10,6 +10,7 @@
 #include "conn/rto.h"
 
 #include "base/base.h"
+#include "engine/engine.h"
 
 #include <lawn/conn.h>
 
@@ -63,9 +64,22 @@ enum {
 
 static_assert(sizeof(lawn_conn_t::count) == count_size * sizeof(uint32_t), "");
 
+// Where the engine counts the same.
+constexpr uint64_t lawn_engine_stats_t::*numbers_of_engine[count_size] = {
+    &lawn_engine_stats_t::conn_retransmissions,
+    &lawn_engine_stats_t::conn_spurious,
+    &lawn_engine_stats_t::conn_probes,
+    &lawn_engine_stats_t::conn_by_evidence,
+    &lawn_engine_stats_t::conn_asked,
+    &lawn_engine_stats_t::conn_undone,
+    &lawn_engine_stats_t::conn_excused,
+};
+
+// Only for what is rare, of an open connection.
 inline void count(lawn_conn_t *conn, unsigned what)
 {
     conn->count[what] += conn->count[what] != UINT_MAX;
+    note_conn(conn->profile->engine, numbers_of_engine[what]);
 }
 
 // How long to wait for an answer, at most.

@@ -100,6 +100,7 @@ bool is_lost(const lawn_conn_t *conn, lawn_time_t now)
 void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
 {
     const auto dead = conn->profile->ops.dead;
+    note_conn(conn->profile->engine, &lawn_engine_stats_t::conn_dead);
     lawn_conn_close(conn);
     LAWN_PROBE(dead, conn, reason, now);
     if (dead) {

@@ -168,6 +168,9 @@ void note_work(lawn_engine_t *engine, Work done, lawn_time_t now);
 // Counts that the clock has gone back by `step`.
 void note_step(lawn_engine_t *engine, lawn_time_t step);
 
+// Adds one to a number of `stats` that connections count.
+void note_conn(lawn_engine_t *engine, uint64_t lawn_engine_stats_t::*number);
+
 // Polls the source `arg`, and measures how long the poll takes.
 unsigned poll_timed(void *arg);
 

@@ -22,7 +22,7 @@
 #define LAWN_PAGE_DIRECTORY "/dev/shm"
 #define LAWN_PAGE_NAMESPACE "/proc/self/ns/pid"
 #define LAWN_PAGE_PREFIX "lawn-stats."
-#define LAWN_PAGE_MAGIC 0x33706f746e77616cU /* "lawntop3" */
+#define LAWN_PAGE_MAGIC 0x34706f746e77616cU /* "lawntop4" */
 /* The most timers that the engine looks at to count its backlog. */
 #define LAWN_PAGE_LOOKS 65536
 

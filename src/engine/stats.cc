@@ -97,6 +97,14 @@ void lawn::note_step(lawn_engine_t *engine, lawn_time_t step)
     set_later(&stats->worst_step, step);
 }
 
+LAWN_COLD_PATH void lawn::note_conn(lawn_engine_t *engine,
+                                    uint64_t lawn_engine_stats_t::*number)
+{
+    uint64_t *const word = &(engine->stats.*number);
+    const Change change(&engine->sequence);
+    set_word(word, *word + 1);
+}
+
 unsigned lawn::poll_timed(void *arg)
 {
     // The source is not freed before the pass has ended.
