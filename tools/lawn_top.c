@@ -2,9 +2,10 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * lawn_top - what the engines of running programs do: how late their timers
- * fire, how many timers wait, whether the engines stall. It shows engines that
- * publish their statistics: the program was started with LAWN_STATS=NAME, or
- * sets a `stats_name` (lawn/engine.h).
+ * fire, how many timers wait, whether the engines stall, and what their
+ * connections have sent again. It shows engines that publish their statistics:
+ * the program was started with LAWN_STATS=NAME, or sets a `stats_name`
+ * (lawn/engine.h).
  */
 #include "finish.h"
 #include "report.h"

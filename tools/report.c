@@ -6,8 +6,46 @@
 #include "report.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+/* What the connections of an engine count, in the order of the columns. */
+typedef struct {
+    const char *name;
+    const char *title;
+    const char *help;
+    size_t offset; /* in lawn_engine_stats_t */
+} conn_count_t;
+
+static const conn_count_t conn_counts[] = {
+    {"retransmissions", "RESENT", "Retransmissions.",
+     offsetof(lawn_engine_stats_t, conn_retransmissions)},
+    {"by_evidence", "BY EVIDENCE", "Retransmissions by evidence of a loss.",
+     offsetof(lawn_engine_stats_t, conn_by_evidence)},
+    {"spurious", "SPURIOUS", "Signs that a retransmission was not needed.",
+     offsetof(lawn_engine_stats_t, conn_spurious)},
+    {"undone", "UNDONE", "Back-offs that were taken back.",
+     offsetof(lawn_engine_stats_t, conn_undone)},
+    {"asked", "ASKED", "Times that a peer was asked what it has received.",
+     offsetof(lawn_engine_stats_t, conn_asked)},
+    {"excused", "EXCUSED", "Stalls of the program that were excused.",
+     offsetof(lawn_engine_stats_t, conn_excused)},
+    {"probes", "PROBES", "Keepalive probes.",
+     offsetof(lawn_engine_stats_t, conn_probes)},
+    {"dead", "DEAD", "Peers that were dead.",
+     offsetof(lawn_engine_stats_t, conn_dead)},
+};
+
+#define CONN_COUNTS (sizeof(conn_counts) / sizeof(conn_counts[0]))
+
+static uint64_t conn_count(const page_t *page, size_t i)
+{
+    uint64_t count;
+    memcpy(&count, (const char *)&page->state.stats + conn_counts[i].offset,
+           sizeof(count));
+    return count;
+}
 
 static double sec_of(const page_t *page, lawn_time_t ticks)
 {
@@ -96,6 +134,53 @@ static void print_row(const page_t *page, const page_t *before)
     printf(" %8s\n", short_time(text, usec_of(page, stats->worst_pass)));
 }
 
+static bool has_conn_counts(const page_t *page)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < CONN_COUNTS; ++i) {
+        has_any |= conn_count(page, i) != 0;
+    }
+    return has_any;
+}
+
+static void print_conn_titles(void)
+{
+    printf("\n%8s %-16s %10s", "PID", "CONNECTIONS OF", "RESENT/s");
+    for (size_t i = 0; i < CONN_COUNTS; ++i) {
+        printf(" %11s", conn_counts[i].title);
+    }
+    printf("\n");
+}
+
+static void print_conn_row(const page_t *page, const page_t *before)
+{
+    const uint64_t now = page->state.stats.conn_retransmissions;
+    char name[REPORT_NAME_SIZE];
+    report_name(page, name);
+    printf("%8" PRId64 " %-16.16s", page->shared->owner.pid, name);
+    print_rate(page, before, now,
+               before ? before->state.stats.conn_retransmissions : now);
+    for (size_t i = 0; i < CONN_COUNTS; ++i) {
+        printf(" %11" PRIu64, conn_count(page, i));
+    }
+    printf("\n");
+}
+
+/* Only engines whose connections have counted anything have a line. */
+static void print_conns(const pages_t *pages, const pages_t *before)
+{
+    bool has_titles = false;
+    for (size_t i = 0; i < pages->count; ++i) {
+        if (has_conn_counts(&pages->pages[i])) {
+            if (!has_titles) {
+                print_conn_titles();
+                has_titles = true;
+            }
+            print_conn_row(&pages->pages[i], before ? &before->pages[i] : NULL);
+        }
+    }
+}
+
 void report_table(const pages_t *pages, const pages_t *before)
 {
     printf("%8s %-16s %-6s %10s %10s %9s %9s %8s %8s %8s %8s %9s %7s %8s\n",
@@ -105,6 +190,7 @@ void report_table(const pages_t *pages, const pages_t *before)
     for (size_t i = 0; i < pages->count; ++i) {
         print_row(&pages->pages[i], before ? &before->pages[i] : NULL);
     }
+    print_conns(pages, before);
 }
 
 void report_lateness(const page_t *page)
@@ -232,6 +318,10 @@ static void print_object(const page_t *page)
            "\"max\": %.3f},\n  ",
            late_usec(page, 0.5), late_usec(page, 0.99), late_usec(page, 0.999),
            late_usec(page, 1));
+    for (size_t i = 0; i < CONN_COUNTS; ++i) {
+        printf("\"conn_%s\": %" PRIu64 ",%s", conn_counts[i].name,
+               conn_count(page, i), i % 4 == 3 ? "\n  " : " ");
+    }
     print_buckets(page);
 }
 
@@ -337,6 +427,18 @@ static void print_metric(const pages_t *pages, const metric_t *metric)
     }
 }
 
+static void print_conn_metric(const pages_t *pages, size_t i)
+{
+    const char *name = conn_counts[i].name;
+    printf("# HELP lawn_conn_%s_total %s\n# TYPE lawn_conn_%s_total counter\n",
+           name, conn_counts[i].help, name);
+    for (size_t j = 0; j < pages->count; ++j) {
+        printf("lawn_conn_%s_total", name);
+        print_labels(&pages->pages[j]);
+        printf("} %" PRIu64 "\n", conn_count(&pages->pages[j], i));
+    }
+}
+
 /* Prints a bucket for each power of two. The sum is computed from the bounds of
  * the buckets. */
 static void print_histogram(const page_t *page)
@@ -367,6 +469,9 @@ void report_prometheus(const pages_t *pages)
 {
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); ++i) {
         print_metric(pages, &metrics[i]);
+    }
+    for (size_t i = 0; i < CONN_COUNTS; ++i) {
+        print_conn_metric(pages, i);
     }
     printf("# HELP lawn_lateness_seconds How late timers have fired; the sum "
            "is at most 1/8 too high.\n"

@@ -14,9 +14,9 @@
 #define REPORT_NAME_SIZE 260
 void report_name(const page_t *page, char shown[REPORT_NAME_SIZE]);
 
-/* Prints a line for each engine. Rates are per second since `before`, which has
- * the same pages at an earlier time. If `before` is NULL, rates are left
- * out. */
+/* Prints a line for each engine, and a second table of those whose connections
+ * have counted anything. Rates are per second since `before`, which has the
+ * same pages at an earlier time. If `before` is NULL, rates are left out. */
 void report_table(const pages_t *pages, const pages_t *before);
 
 /* Prints how late the timers of an engine have fired, with a bar for each power

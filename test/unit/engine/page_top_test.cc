@@ -4,7 +4,10 @@
 
 #include "page_fixture.h"
 
+#include <lawn/conn.h>
+
 #include <algorithm>
+#include <regex>
 
 using namespace lawn_test;
 
@@ -50,6 +53,92 @@ TEST_F(Page, TopPrintsForPeopleAndForPrometheus)
     EXPECT_NE(text.find("# TYPE lawn_lateness_seconds histogram"), text.npos);
     EXPECT_EQ(number_after(text, "name=\"page \\\"test\\\"\",le=\"+Inf\"} "),
               100);
+}
+
+// Each number is another one, so none is taken for its neighbour. The engine
+// makes no pass, so its page stays as the test has written it.
+TEST_F(Page, TopShowsWhatConnectionsHaveCounted)
+{
+    ASSERT_EQ(open(), 1U);
+    lawn_page_state_t *const shared = &pages_.pages[0].shared->state;
+    shared->asleep = 1; // nobody waits for it
+    const std::string pid = std::to_string(getpid());
+    EXPECT_EQ(top("--once --pid " + pid).find("CONNECTIONS"),
+              std::string::npos);
+    EXPECT_NE(top("--once --json --pid " + pid).find("\"conn_dead\": 0,"),
+              std::string::npos);
+    EXPECT_NE(top("--once --prometheus --pid " + pid)
+                  .find("# TYPE lawn_conn_dead_total counter\n"),
+              std::string::npos);
+    lawn_engine_stats_t *const stats = &shared->stats;
+    const std::pair<std::string, uint64_t *> counts[] = {
+        {"retransmissions", &stats->conn_retransmissions},
+        {"by_evidence", &stats->conn_by_evidence},
+        {"spurious", &stats->conn_spurious},
+        {"undone", &stats->conn_undone},
+        {"asked", &stats->conn_asked},
+        {"excused", &stats->conn_excused},
+        {"probes", &stats->conn_probes},
+        {"dead", &stats->conn_dead}};
+    uint64_t next = 1001;
+    std::string row = pid + " page \"test\" +-";
+    for (const auto &count : counts) {
+        *count.second = next++;
+        row += " +" + std::to_string(*count.second);
+    }
+    const std::string table = top("--once --pid " + pid);
+    EXPECT_NE(table.find("RESENT BY EVIDENCE"), table.npos) << table;
+    EXPECT_TRUE(std::regex_search(table, std::regex(row + "\n"))) << table;
+    const std::string json = top("--once --json --pid " + pid);
+    const std::string prometheus = top("--once --prometheus --pid " + pid);
+    for (const auto &count : counts) {
+        const double value = static_cast<double>(*count.second);
+        const std::string name = "conn_" + count.first;
+        EXPECT_EQ(number_after(json, '"' + name + "\": "), value);
+        const size_t at = prometheus.find("\nlawn_" + name + "_total{");
+        ASSERT_NE(at, prometheus.npos) << name;
+        EXPECT_EQ(number_after(prometheus.substr(at), "} "), value);
+    }
+}
+
+// One count is enough for a line, and an engine without has none.
+TEST_F(Page, TopLeavesOutEnginesWhoseConnectionsHaveCountedNothing)
+{
+    lawn_engine_t *engine = nullptr;
+    params_.stats_name = "other";
+    ASSERT_EQ(lawn_engine_create(&params_, &engine), LAWN_OK);
+    ASSERT_EQ(open(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+        pages_.pages[i].shared->state.asleep = 1;
+    }
+    const std::string own = "page \"test\"";
+    const bool is_first = own == pages_.pages[0].shared->owner.name;
+    pages_.pages[is_first ? 0 : 1].shared->state.stats.conn_dead = 1;
+    const std::string table = top("--once --pid " + std::to_string(getpid()));
+    const size_t at = table.find("CONNECTIONS OF");
+    ASSERT_NE(at, table.npos) << table;
+    EXPECT_NE(table.find(own, at), table.npos) << table;
+    EXPECT_EQ(table.find("other", at), table.npos) << table;
+    lawn_engine_destroy(engine);
+}
+
+// A pass sends again each time. The second report and the next ones know how
+// often.
+TEST_F(Page, TopShowsHowOftenConnectionsSendAgain)
+{
+    lawn_conn_params_t params = {};
+    params.rto_fixed = msec;
+    params.backoff = 1;
+    const lawn_conn_ops_t ops = {};
+    lawn_conn_t conn = {};
+    ASSERT_EQ(lawn_conn_open(engine_, &params, &ops, &conn), LAWN_OK);
+    lawn_conn_on_send(&conn, now_);
+    const std::string text = top_while_passing(
+        "--interval 0.02 --pid " + std::to_string(getpid()) + " | head -n 60");
+    EXPECT_TRUE(std::regex_search(
+        text, std::regex("page \"test\" +[1-9][0-9]* +[1-9][0-9]* +0 ")))
+        << text;
+    lawn_conn_close(&conn);
 }
 
 // A terminal would obey them.
