@@ -182,7 +182,7 @@ lawn_time_t lawn_conn_rto(const lawn_conn_t *conn)
 void lawn_conn_on_spurious(lawn_conn_t *conn)
 {
     if (conn->profile) {
-        count(conn, spurious);
+        count_spurious(conn);
     }
 }
 

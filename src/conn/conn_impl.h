@@ -10,6 +10,7 @@
 #include "conn/rto.h"
 
 #include "base/base.h"
+#include "base/probe.h"
 #include "engine/engine.h"
 
 #include <lawn/conn.h>
@@ -80,6 +81,13 @@ inline void count(lawn_conn_t *conn, unsigned what)
 {
     conn->count[what] += conn->count[what] != UINT_MAX;
     note_conn(conn->profile->engine, numbers_of_engine[what]);
+}
+
+// There is a sign that a retransmission was not needed.
+inline void count_spurious(lawn_conn_t *conn)
+{
+    count(conn, spurious);
+    LAWN_PROBE(spurious, conn, conn->rto, conn->profile->engine->now);
 }
 
 // How long to wait for an answer, at most.

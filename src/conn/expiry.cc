@@ -125,6 +125,7 @@ bool excuse(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at,
     }
     set(&conn->flags, flag);
     count(conn, excused);
+    LAWN_PROBE(excuse, conn, stalled_at, now);
     return true;
 }
 
@@ -166,6 +167,7 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
     if (evidence) {
         count(conn, by_evidence);
         set(&conn->modes, has_evidence);
+        LAWN_PROBE(evidence, conn, conn->oldest, now);
     }
     clear(&conn->flags, is_overtaken);
     conn->resent_at = now;
@@ -180,6 +182,7 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
 void ask(lawn_conn_t *conn, lawn_time_t now)
 {
     count(conn, asked);
+    LAWN_PROBE(ask, conn, conn->oldest, now);
     conn->asked_at = now;
     start_retransmit(conn, now);
     conn->profile->ops.ask(conn, now);

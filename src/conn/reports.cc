@@ -6,6 +6,7 @@
 
 #include "conn/conn_impl.h"
 
+#include "base/probe.h"
 #include "engine/engine.h"
 
 using namespace lawn;
@@ -207,6 +208,7 @@ void end_back_off(lawn_conn_t *conn, bool was_needless)
 {
     if (was_needless && conn->modes & is_backed_off) {
         count(conn, undone);
+        LAWN_PROBE(undone, conn, conn->rto, conn->profile->engine->now);
     }
     set_rto(conn);
     clear(&conn->modes, is_backed_off);
@@ -349,7 +351,7 @@ void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
     }
     const bool was_needless = is_needless(conn, sent_at);
     if (was_needless) {
-        count(conn, spurious);
+        count_spurious(conn);
     }
     if (take_echo(conn, now, sent_at)) {
         const lawn_time_t backed_off = conn->rto;
@@ -418,7 +420,7 @@ void lawn_conn_on_ack_of(lawn_conn_t *conn, lawn_time_t now,
     const bool was_needless =
         is_sample && conn->attempt != 0 && sent_at < conn->backed_off_at;
     if (was_needless) {
-        count(conn, spurious);
+        count_spurious(conn);
     }
     acked(conn, now, is_sample ? now - sent_at : 0, all_acked, was_needless);
 }
