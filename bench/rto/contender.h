@@ -100,6 +100,10 @@ std::unique_ptr<Contender> make_quic();
 std::unique_ptr<Contender> make_lawn();
 std::unique_ptr<Contender> make_lawn_ask();
 
+// The same as make_lawn(), but it begins with what `known`, one of make_lawn(),
+// has measured (lawn_conn_inherit).
+std::unique_ptr<Contender> make_lawn_heir(const Contender &known);
+
 } // namespace bench::rto
 
 #endif

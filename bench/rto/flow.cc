@@ -64,13 +64,16 @@ Outcome Flow::run(const Variant &variant, const Setting &given,
     route = &own_route;
     contender = &taking_part;
     // Not at 0, which some take for no time at all.
-    const Tick start = 100 * setting.round_trip;
+    const Tick start =
+        setting.start != 0 ? setting.start : 100 * setting.round_trip;
+    if (setting.loses_first) {
+        route->begin_event(0);
+    }
     Tick now = start;
     contender->open(*this, now, setting.round_trip);
     sends.push_back(now);
     unsigned passes = 0;
-    while (acked < setting.messages &&
-           outcome.spurious <= setting.most_spurious) {
+    while (!is_over()) {
         const Tick send = first_send < sends.size() ? sends[first_send] : never;
         const Tick event =
             std::min({send, to_program.next(), contender->next()});
@@ -94,6 +97,13 @@ Outcome Flow::run(const Variant &variant, const Setting &given,
     }
     outcome.took = now - start;
     return std::move(outcome);
+}
+
+bool Flow::is_over() const
+{
+    return setting.loses_first ? !outcome.stalls.empty()
+                               : acked >= setting.messages ||
+                                     outcome.spurious > setting.most_spurious;
 }
 
 Tick Flow::awake(Tick at) const
@@ -153,7 +163,7 @@ void Flow::send_next(Tick now)
     if (next_id >= setting.messages + setting.window) {
         return; // enough to keep the window full to the end
     }
-    if (next_id == setting.messages / 4) {
+    if (next_id == setting.messages / 4 && !setting.loses_first) {
         route->begin_event(now);
     }
     last_sent = now;
@@ -182,7 +192,8 @@ void Flow::transmit(Tick now, uint32_t id, bool is_again)
     const bool is_after_silence = path->loss == Loss::first &&
                                   setting.loss > 0 && !is_again && id != 0 &&
                                   id % messages_between_silences == 0;
-    const bool arrives = !is_after_silence &&
+    const bool is_dropped = setting.loses_first && !is_again && id == 0;
+    const bool arrives = !is_after_silence && !is_dropped &&
                          send_packet(now, Arrival::data, id, message.sending);
     if (!arrives && !is_again) {
         message.lost_at = now;

@@ -35,6 +35,10 @@ struct Setting {
     uint64_t seed = 0;
     // The run may end when more are spurious.
     uint64_t most_spurious = UINT64_MAX;
+    Tick start = 0; // of the run; 0: 100 round trips
+    // The first message is lost once, and the run ends with its ACK. The event
+    // of the path was at time 0.
+    bool loses_first = false;
 };
 
 struct Outcome {
@@ -86,6 +90,7 @@ private:
     };
 
     void begin(const Variant &variant, const Setting &setting);
+    bool is_over() const;
     void plan_next(Tick now);
     void send_messages(Tick now);
     void send_next(Tick now);

@@ -21,7 +21,8 @@ namespace
 class Connection : public Contender
 {
 public:
-    explicit Connection(bool does_ask_) : does_ask(does_ask_)
+    explicit Connection(bool does_ask_, const Connection *known_ = nullptr)
+        : does_ask(does_ask_), known(known_)
     {
     }
 
@@ -139,9 +140,13 @@ private:
         if (lawn_conn_open(engine, &params, &ops, &conn) != LAWN_OK) {
             throw std::bad_alloc();
         }
+        if (known) {
+            (void)lawn_conn_inherit(&conn, &known->conn);
+        }
     }
 
     const bool does_ask;
+    const Connection *const known; // by another one; or NULL
     Flow *flow = nullptr;
     lawn_engine_t *engine = nullptr;
     lawn_conn_t conn = {};
@@ -160,6 +165,12 @@ std::unique_ptr<Contender> make_lawn()
 std::unique_ptr<Contender> make_lawn_ask()
 {
     return std::make_unique<Connection>(true);
+}
+
+std::unique_ptr<Contender> make_lawn_heir(const Contender &known)
+{
+    return std::make_unique<Connection>(
+        false, &static_cast<const Connection &>(known));
 }
 
 } // namespace bench::rto

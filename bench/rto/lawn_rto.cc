@@ -22,7 +22,9 @@ using namespace bench::rto;
 
 // Measures the cells from `first` on, in several threads, and prints each as
 // soon as all before it are printed.
-void measure_all(const Options &options, std::vector<Cell> &cells, size_t first)
+template <class AnyCell, class Measure>
+void measure_all(unsigned jobs, std::vector<AnyCell> &cells, size_t first,
+                 const Measure &measure_one)
 {
     std::atomic<size_t> next{first};
     std::mutex mutex;
@@ -31,14 +33,14 @@ void measure_all(const Options &options, std::vector<Cell> &cells, size_t first)
     const auto work = [&] {
         Flow flow;
         for (size_t i = next++; i < cells.size(); i = next++) {
-            measure(options.plan, flow, cells[i]);
+            measure_one(flow, cells[i]);
             const std::lock_guard<std::mutex> lock(mutex);
             done[i] = true;
             is_done.notify_one();
         }
     };
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < options.jobs; ++i) {
+    for (unsigned i = 0; i < jobs; ++i) {
         threads.emplace_back(work);
     }
     for (size_t i = first; i < cells.size(); ++i) {
@@ -70,7 +72,10 @@ int run(const Options &options)
                                  0});
             }
             print_head(options, round_trip, static_cast<uint32_t>(window));
-            measure_all(options, cells, first);
+            measure_all(options.jobs, cells, first,
+                        [&](Flow &flow, Cell &cell) {
+                            measure(options.plan, flow, cell);
+                        });
         }
     }
     csv.write(options.plan, cells);
@@ -80,13 +85,34 @@ int run(const Options &options)
     return options.is_check && print_misses(options.plan, cells) != 0 ? 1 : 0;
 }
 
+int run_first(const Options &options)
+{
+    for (const Tick round_trip : options.round_trips) {
+        for (const size_t size : options.windows) {
+            const auto window = static_cast<uint32_t>(size);
+            std::vector<FirstCell> cells;
+            for (const Variant *const variant : options.variants) {
+                cells.push_back({variant, round_trip, window, {}, {}});
+            }
+            print_first_head(options, round_trip, window);
+            measure_all(options.jobs, cells, 0,
+                        [&](Flow &flow, FirstCell &cell) {
+                            measure_first(options.plan, options.first_losses,
+                                          flow, cell);
+                        });
+        }
+    }
+    return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     const Options options = bench::rto::parse_options(argc, argv);
     try {
-        return finish_output(run(options));
+        return finish_output(options.first_losses != 0 ? run_first(options)
+                                                       : run(options));
     } catch (const std::exception &error) {
         fprintf(stderr, "lawn_rto: %s\n", error.what());
         return 1;

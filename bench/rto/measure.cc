@@ -18,6 +18,9 @@ using Make = std::function<std::unique_ptr<Contender>()>;
 
 constexpr double oracle_spurious = 5e-4; // of the messages
 
+// A new connection sends so many at most until the first has got through.
+constexpr uint32_t messages_of_new = 1'000;
+
 // Sorts a part of `values`. Returns 0 if there are none.
 double quantile(std::vector<double> &values, double share)
 {
@@ -122,6 +125,11 @@ Figures oracle_figures(const Plan &plan, Flow &flow, const Cell &cell)
     return figures;
 }
 
+FirstStall first_stall(std::vector<double> &stalls)
+{
+    return {quantile(stalls, .5), quantile(stalls, .99)};
+}
+
 } // namespace
 
 void measure(const Plan &plan, Flow &flow, Cell &cell)
@@ -135,6 +143,39 @@ void measure(const Plan &plan, Flow &flow, Cell &cell)
         cell.figures.push_back(
             kind->make ? figures_of(plan, flow, cell, kind->make) : oracle);
     }
+}
+
+void measure_first(const Plan &plan, unsigned connections, Flow &flow,
+                   FirstCell &cell)
+{
+    Setting setting = plan.setting;
+    setting.round_trip = cell.round_trip;
+    setting.window = cell.window;
+    setting.start = 100 * cell.round_trip;
+    const std::unique_ptr<Contender> known = make_lawn();
+    const Tick end =
+        setting.start + flow.run(*cell.variant, setting, *known).took;
+    setting.loses_first = true;
+    setting.loss = 0;
+    setting.messages = messages_of_new;
+    setting.warm_up = 0;
+    std::vector<double> alone;
+    std::vector<double> inherited;
+    Random random(setting.seed);
+    const auto run = [&](Contender &taking_part, std::vector<double> &stalls) {
+        const Outcome outcome = flow.run(*cell.variant, setting, taking_part);
+        stalls.push_back(outcome.is_stuck ? HUGE_VAL : outcome.stalls.at(0));
+    };
+    for (unsigned i = 0; i < connections; ++i) {
+        const double later = random.uniform() * 2'000;
+        setting.seed++;
+        setting.start = end + static_cast<Tick>(
+                                  later * static_cast<double>(cell.round_trip));
+        run(*make_lawn(), alone);
+        run(*make_lawn_heir(*known), inherited);
+    }
+    cell.alone = first_stall(alone);
+    cell.inherited = first_stall(inherited);
 }
 
 } // namespace bench::rto

@@ -46,6 +46,27 @@ struct Cell {
 // Runs all contenders on a path. `flow` is memory that is used again.
 void measure(const Plan &plan, Flow &flow, Cell &cell);
 
+// The stall of the first loss, in round trips.
+struct FirstStall {
+    double p50 = 0;
+    double p99 = 0;
+};
+
+// New connections of lawn/conn.h on a path.
+struct FirstCell {
+    const Variant *variant;
+    Tick round_trip;
+    uint32_t window;
+    FirstStall alone;     // of those that know nothing
+    FirstStall inherited; // of those that know what another one has measured
+};
+
+// Runs one connection by the setting of the plan, and then so many new ones,
+// each of which loses its first message. They begin within 2,000 round trips
+// after it, for the path is still the one that was measured.
+void measure_first(const Plan &plan, unsigned connections, Flow &flow,
+                   FirstCell &cell);
+
 } // namespace bench::rto
 
 #endif

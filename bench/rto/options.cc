@@ -46,6 +46,11 @@ void print_help()
         "  --csv FILE            all figures\n"
         "  --plot FILE.svg       spurious against stall, by gnuplot\n"
         "  --check               whether lawn meets the targets\n"
+        "  --inherit             instead of all this: the first loss of "
+        "1,000\n"
+        "                        new connections that know nothing, and of "
+        "1,000\n"
+        "                        that know what another one has measured\n"
         "  --list                of paths and contenders\n"
         "  --help\n\n"
         "Printed is, for example, 2.1/3.0(4.5)+12: spurious retransmissions "
@@ -75,9 +80,9 @@ void print_list()
 }
 
 const std::vector<const char *> option_names = {
-    "paths",   "rtt",   "windows", "acks", "contenders", "messages",
-    "warm-up", "loss",  "seeds",   "seed", "jobs",       "csv",
-    "plot",    "quick", "check",   "list", "help"};
+    "paths",   "rtt",   "windows", "acks",    "contenders", "messages",
+    "warm-up", "loss",  "seeds",   "seed",    "jobs",       "csv",
+    "plot",    "quick", "check",   "inherit", "list",       "help"};
 
 enum Option {
     chosen_paths,
@@ -95,6 +100,7 @@ enum Option {
     plot,
     quick, // takes no argument, as all that follow
     check,
+    inherit,
     list,
     help
 };
@@ -248,6 +254,9 @@ void apply(int choice, const char *argument, Options &options)
     case check:
         options.is_check = true;
         break;
+    case inherit:
+        options.first_losses = 1'000;
+        break;
     case list:
         print_list();
         exit(finish_output(0));
@@ -299,6 +308,10 @@ Options parse_options(int argc, char **argv)
     }
     if (options.is_check && plan.setting.acks == Acks::bare) {
         refuse("--check is not for bare ACKs, which say too little");
+    }
+    if (options.first_losses != 0 &&
+        (options.is_check || options.csv || options.plot)) {
+        refuse("--inherit has no --check, --csv or --plot");
     }
     return options;
 }

@@ -17,6 +17,7 @@ struct Options {
     std::vector<size_t> windows = {1, 8};
     unsigned jobs = 1;
     bool is_check = false;
+    unsigned first_losses = 0; // of so many new connections, and nothing else
     const char *csv = nullptr;
     const char *plot = nullptr;
 };

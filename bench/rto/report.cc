@@ -92,6 +92,28 @@ void print_row(const Cell &cell)
     fflush(stdout);
 }
 
+void print_first_head(const Options &options, Tick round_trip, uint32_t window)
+{
+    printf("\nround trip %s, window %u, %s ACKs, the first loss of %u new "
+           "connections\n%-*s%*s%*s\n",
+           text_of(round_trip).c_str(), window,
+           name_of(options.plan.setting.acks), options.first_losses, path_width,
+           "path", cell_width, "knows nothing", cell_width, "inherits");
+    fflush(stdout);
+}
+
+void print_row(const FirstCell &cell)
+{
+    printf("%-*s", path_width, cell.variant->name.c_str());
+    for (const FirstStall &stall : {cell.alone, cell.inherited}) {
+        const std::string text =
+            short_text(stall.p50) + "(" + short_text(stall.p99) + ")";
+        printf("%*s", cell_width, text.c_str());
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
 Csv::Csv(const char *path_)
     : path(path_), file(path ? fopen(path, "w") : nullptr)
 {

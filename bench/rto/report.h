@@ -19,6 +19,10 @@ std::string text_of(Tick round_trip);
 void print_head(const Options &options, Tick round_trip, uint32_t window);
 void print_row(const Cell &cell);
 
+// The same for new connections.
+void print_first_head(const Options &options, Tick round_trip, uint32_t window);
+void print_row(const FirstCell &cell);
+
 // All figures in a file, which is opened before a long run and not after it.
 // Without a path, nothing is written. Throws std::runtime_error.
 class Csv

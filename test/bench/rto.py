@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 WINDOWS = ("1", "8")  # of a run that asks for no others
+STALL = re.compile(r"[\d.e+]+\([\d.e+]+\)")
 CELL = re.compile(r"[\d.e+]+/[\d.e+]+\([\d.e+]+\)(\+[\d.e+]+)?")
 
 # What is checked with each window. A path is left out if it missed a target, or
@@ -98,6 +99,25 @@ def check_quick(program, directory):
                "the plot lacks contenders")
 
 
+def check_inherit(program):
+    paths, _ = listed(program)
+    result = run(program, "--quick", "--inherit", "--rtt", "20ms")
+    expect((result.returncode, result.stderr) == (0, ""),
+           f"--inherit: {result.returncode}, {result.stderr!r}")
+    tables = result.stdout.strip().split("\n\n")
+    expect(len(tables) == len(WINDOWS), f"--inherit: {len(tables)} tables")
+    for table, window in zip(tables, WINDOWS):
+        head, names, *rows = table.splitlines()
+        expect(head == f"round trip 20ms, window {window}, single ACKs, the "
+               "first loss of 1000 new connections", head)
+        expect(names.split() == ["path", "knows", "nothing", "inherits"], names)
+        rows = [row.split() for row in rows]
+        expect([row[0] for row in rows] == paths, f"--inherit: {rows}")
+        for _, *cells in rows:
+            expect(len(cells) == 2 and all(map(STALL.fullmatch, cells)),
+                   f"--inherit: {cells}")
+
+
 def check_failures(program):
     few = ("--quick", "--paths", "steady", "--contenders", "lawn")
     result = run(program, *few, "--csv", "/no/such/file")
@@ -164,7 +184,9 @@ def check_refused(program):
             (["--check", "--contenders", "quic"], "--check is for lawn, which "
              "--contenders leaves out"),
             (["--check", "--acks", "bare"], "--check is not for bare ACKs, "
-             "which say too little")):
+             "which say too little"),
+            (["--inherit", "--check"], "--inherit has no --check, --csv or "
+             "--plot")):
         result = run(program, *options)
         expect((result.returncode, result.stdout, result.stderr) ==
                (2, "", f"lawn_rto: {error}; see --help\n"),
@@ -187,6 +209,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as directory:
         check_quick(program, pathlib.Path(directory))
+    check_inherit(program)
     check_failures(program)
     check_choice(program)
     check_seeds(program)

@@ -314,6 +314,58 @@ TEST(Rto, FiguresAreTheMeanOfTheSeeds)
     EXPECT_DOUBLE_EQ(p50(5, 2), (p50(5, 1) + p50(6, 1)) / 2);
 }
 
+FirstCell first_losses(const Variant &on, Tick of, uint32_t window)
+{
+    Plan plan;
+    plan.setting = setting_of(window, .01);
+    plan.setting.messages = 6'000;
+    FirstCell cell = {&on, of, window, {}, {}};
+    Flow flow;
+    measure_first(plan, 100, flow, cell);
+    return cell;
+}
+
+// What knows nothing waits for rto_initial, 100 ms, and a round trip.
+TEST(RtoInherit, TheFirstLossIsFoundAsSoonAsALaterOne)
+{
+    const Path path = constant();
+    const Variant on = {&path, Order::kept, path.name};
+    const FirstCell fast = first_losses(on, 10 * microsecond, 1);
+    EXPECT_NEAR(fast.alone.p50, 10'001, 1e-3);
+    EXPECT_NEAR(fast.alone.p99, 10'001, 1e-3);
+    EXPECT_NEAR(fast.inherited.p50, 2.25, 1e-3); // R + R/4, and R
+    EXPECT_NEAR(fast.inherited.p99, 2.25, 1e-3);
+    const FirstCell slow = first_losses(on, 20 * millisecond, 1);
+    EXPECT_NEAR(slow.alone.p50, 6, 1e-3);
+    EXPECT_NEAR(slow.inherited.p50, 2.25, 1e-3);
+}
+
+// On all paths but those of which the round trip itself is longer at times:
+// with a heavy tail or pauses, and where it changes.
+TEST(RtoInherit, TheFirstLossStallsForAtMostEightRoundTripsInTheMedian)
+{
+    unsigned count = 0;
+    for (const Variant &each : variants()) {
+        const Rules &rules = each.path->rules;
+        if (rules.spurious > Rules().spurious || rules.changes ||
+            rules.is_aside) {
+            continue;
+        }
+        ++count;
+        for (const Tick of : {10 * microsecond, 20 * millisecond}) {
+            for (const uint32_t window : {1, 8}) {
+                SCOPED_TRACE(each.name + ", round trip " + text_of(of) +
+                             ", window " + std::to_string(window));
+                const FirstCell cell = first_losses(each, of, window);
+                EXPECT_GE(cell.inherited.p50, 1.5);
+                EXPECT_LE(cell.inherited.p50, 8);
+                EXPECT_LE(cell.inherited.p50, cell.inherited.p99);
+            }
+        }
+    }
+    EXPECT_GE(count, 25U);
+}
+
 // How many targets a cell misses in which lawn has these figures.
 unsigned misses(const char *name, uint32_t window, double oracle_p50,
                 double p50, double spurious)
