@@ -136,21 +136,24 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
 {
     const lawn_conn_params_t &params = conn->profile->params;
     const bool is_attempt = !evidence || (conn->flags & is_by_echo);
-    const lawn_time_t sent_at = later_of(conn->oldest, conn->resent_at);
-    if (excuse(conn, now, sent_at, conn->rto, conn->unacked_since,
-               is_excused)) {
-        set(&conn->modes, is_awaited);
-    } else if (!(conn->modes & is_awaited) ||
-               now >= add_saturating(conn->resent_at, conn->rto)) {
+    if (!(conn->modes & is_awaited) ||
+        now >= add_saturating(conn->resent_at, conn->rto)) {
         clear(&conn->modes, is_awaited);
-        if (now >= peer_end(conn)) {
-            die(conn, now, LAWN_CONN_PEER_TIMEOUT);
-            return;
-        }
-        if (is_attempt && params.max_retries != 0 &&
-            conn->attempt >= params.max_retries) {
-            die(conn, now, LAWN_CONN_RETRY_EXCEEDED);
-            return;
+        const bool is_late = now >= peer_end(conn);
+        const bool is_last = is_attempt && params.max_retries != 0 &&
+                             conn->attempt >= params.max_retries;
+        if (is_late || is_last) {
+            // The one excuse is kept until the peer would be dead. A busy
+            // machine stalls a program for a moment again and again.
+            const lawn_time_t sent_at = later_of(conn->oldest, conn->resent_at);
+            if (!excuse(conn, now, sent_at, conn->rto, conn->unacked_since,
+                        is_excused)) {
+                die(conn, now,
+                    is_late ? LAWN_CONN_PEER_TIMEOUT
+                            : LAWN_CONN_RETRY_EXCEEDED);
+                return;
+            }
+            set(&conn->modes, is_awaited);
         }
     }
     if (is_attempt) {

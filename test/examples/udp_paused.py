@@ -36,6 +36,7 @@ CASES = [
     (LOSSY, 0, 0, "lost"),
     (LOSSY, 4, 0, "lost"),
     (0, 4, PEER_TIMEOUT - 1.5, "wait"),
+    (0, 4, PEER_TIMEOUT - 1.5, "lost"),
     (0, 4, PEER_TIMEOUT - 1.5, "dead"),
 ]
 

@@ -70,8 +70,8 @@ inline void retransmitted(Model &m, const lawn_conn_t *conn, lawn_time_t now,
     FUZZ_CHECK(is_attempt || is_by_ack || (by_evidence && m.is_mixed));
     FUZZ_CHECK(!is_attempt || !is_by_ack || m.newest_echoed > m.newest_acked);
     const bool is_excused = stats.excused != m.stats.excused;
-    // One may be given again for the same stall, after something was heard.
-    FUZZ_CHECK(is_excused || !m.may_excuse(at));
+    // One may be given again for the same stall, after something was heard. It
+    // is given only when the peer would be dead.
     FUZZ_CHECK(!is_excused || m.may_excuse(at) || !m.may_die(now) ||
                (!m.excuse.is_given && now < m.excuse_end()));
     if (!is_excused) {

@@ -183,9 +183,9 @@ bool Witness::is_over(const Scene &scene) const
 }
 
 // "After a stall, no peer is dead until one transmission made after the stall
-// has been unanswered for one RTO. Until something is heard, one stall is
-// excused." A send that was waited for since a time after the stall has nothing
-// to do with it.
+// has been unanswered for one RTO. Until something is heard, this excuses a
+// peer once." A send that was waited for since a time after the stall has
+// nothing to do with it.
 bool Witness::may_excuse(const Scene &scene) const
 {
     const lawn_time_t stalled_at = scene.pass.stalled_at;
@@ -209,7 +209,9 @@ bool Witness::retransmit(const Scene &scene, unsigned attempt, lawn_time_t rto)
     check_expiry(scene, retransmit_, "retransmission");
     const lawn_time_t now = scene.pass.now;
     const unsigned most = scene.terms.max_retries;
-    const bool is_excused = may_excuse(scene);
+    const bool is_last = is_over(scene) || (most != 0 && attempt > most);
+    const bool is_excused =
+        is_last && now >= answer_.excuse_end && may_excuse(scene);
     if (!is_excused && now >= answer_.excuse_end) {
         answer_.excuse_end = 0;
         if (is_over(scene)) {

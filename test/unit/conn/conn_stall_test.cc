@@ -98,6 +98,26 @@ TEST_F(Stall, IsExcusedWhenTheRetriesAreUsedUp)
     EXPECT_EQ(take_log(), "d1@1800"); // one backed-off RTO later
 }
 
+// Nor does a moment's stall use the excuse up that a long one needs later. On a
+// busy machine, each pass may be late.
+TEST_F(Stall, IsExcusedAlsoAfterAShortOne)
+{
+    params_.peer_timeout = sec;
+    params_.rto_initial = 10 * msec;
+    for (const bool is_busy : {false, true}) {
+        open();
+        pass_at(now_);
+        send();
+        while (stats().retransmissions < 4) {
+            pass_at(now_ + (is_busy ? 11 : 1) * msec);
+        }
+        pass_at(now_ + 1500 * msec);
+        EXPECT_TRUE(lawn_conn_is_open(&conn_));
+        EXPECT_EQ(stats().retransmissions, 5U);
+        lawn_conn_close(&conn_);
+    }
+}
+
 // The last keepalive's answer was lost to a full receive ring.
 TEST_F(Stall, IsExcusedWhenAProbeIsUnanswered)
 {
@@ -139,7 +159,7 @@ TEST_F(Stall, AProgramThatAlwaysPollsLateFindsADeadPeer)
     for (int i = 0; i < 4; ++i) {
         pass_at(now_ + 400 * msec);
     }
-    EXPECT_EQ(take_log(), "r1@400 r2@800 d2@1200");
+    EXPECT_EQ(take_log(), "r1@400 r2@800 r3@1200 d2@1600");
 }
 
 // Another stall meanwhile excuses nothing more, until something is heard.
