@@ -106,6 +106,8 @@ lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
     s->started_at = lawn_engine_now(engine);
     lawn_timer_init(&s->linger, linger_expired);
     lawn_timer_init(&s->idle, NULL); /* only whether it runs matters */
+    lawn_timer_init(&s->asking, NULL);
+    s->patience = s->config.timers.rto_initial;
     for (uint32_t i = 0; i < s->config.connections; ++i) {
         lawn_status_t status = open_connection(s, &s->connections[i]);
         if (status != LAWN_OK) {
@@ -127,12 +129,15 @@ void session_end(session_t *s)
     s->state = SESSION_OVER;
     s->urgent.head = NULL;
     s->fresh.head = NULL;
-    s->lost = NULL;
+    for (int list = 0; list < LIST_COUNT; ++list) {
+        s->first[list] = NULL;
+    }
     for (uint32_t i = 0; i <= s->config.connections; ++i) {
         session_close_connection(s, &s->connections[i]);
     }
     lawn_engine_stop(s->engine, &s->linger);
     lawn_engine_stop(s->engine, &s->idle);
+    lawn_engine_stop(s->engine, &s->asking);
 }
 
 void session_destroy(session_t *s)

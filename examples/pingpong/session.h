@@ -31,6 +31,11 @@
  *     lawn_flight_send(). Each is a few stores, for any number of connections.
  *     So the session need not batch these calls or sweep its connections.
  *   - The first message of a connection inherits what others have measured.
+ *   - All connections share one path. In a silence of the path, the RTOs of
+ *     many connections expire, and nothing may be lost. So a message is sent
+ *     again only if something that was sent later, on whatever connection, has
+ *     been answered. If nothing was, the peer is asked, once for all, or one
+ *     message is sent again for all, if few are under way.
  *
  * Nothing is allocated after session_create(). Threads: only the engine's
  * thread may call these functions.
@@ -89,6 +94,7 @@ typedef struct {
     uint64_t expected;
     uint64_t dropped;         /* own sends lost on purpose */
     uint64_t retransmissions; /* messages sent again */
+    uint64_t asked;           /* questions whether a message is lost */
     /* Of the connections that were closed, from lawn_conn_query(). */
     uint64_t spurious;
     uint64_t by_evidence;

@@ -16,23 +16,34 @@ LAWN_BEGIN_DECLS
 /* Datagrams that a connection waits to send. They are flags and not a queue,
  * because a datagram is made when there is room for it, from the newest
  * state. */
-enum { WANT_REPLY = 1, WANT_ACK = 2, WANT_FIN = 4, WANT_PROBE = 8 };
+enum { WANT_REPLY = 1, WANT_FIN = 2, WANT_PROBE = 4 };
 
 /* A closed connection has finished, but still repeats its ACKs. */
 typedef enum { CONNECTION_CLOSED, CONNECTION_OPEN, CONNECTION_DEAD } state_t;
+
+/* Lists of slots, in the order in which they were put there. */
+typedef enum {
+    LIST_LATE, /* messages whose RTO is over */
+    LIST_LOST, /* messages that are to be sent again */
+    LIST_OWED, /* messages of the peer that are to be acknowledged */
+    LIST_COUNT
+} list_t;
 
 /* One of the window's slots. Message n of either direction is in slot n %
  * window. */
 typedef struct slot {
     /* This member is first, so that its address is that of the slot. */
     lawn_flight_message_t in_flight;
-    struct slot *next_lost;
-    uint32_t seq;     /* of our message; 0: none yet */
-    uint32_t lost;    /* our message that is to be sent again */
-    uint32_t owed;    /* a message of the peer that is to be acknowledged, */
-    uint64_t echo;    /* and the time that came with it */
-    bool in_lost;     /* in the session's list */
+    lawn_time_t sent_at; /* latest transmission: the time of its pass */
+    struct slot *next[LIST_COUNT];
+    bool is_in[LIST_COUNT];
     bool has_arrived; /* the peer's message, before those of its turn */
+    uint32_t seq;     /* of our message; 0: none yet */
+    uint32_t late;    /* our message whose RTO is over, */
+    uint32_t lost;    /* and that which is to be sent again */
+    uint32_t owed;    /* a message of the peer that is to be acknowledged, */
+    uint64_t echo;    /* the time that came with it, */
+    uint64_t again;   /* and with a later transmission of it; 0: none */
 } slot_t;
 
 typedef struct connection {
@@ -46,11 +57,10 @@ typedef struct connection {
     lawn_time_t unacked_since; /* first send under way, or the latest ACK */
     lawn_time_t newest;        /* latest transmission that was acknowledged */
     lawn_time_t heard;         /* last valid datagram */
+    uint64_t probed_at;        /* the time in the probe that waits longest */
     uint32_t sent;             /* latest message sent */
     uint32_t acked;            /* all messages up to it are acknowledged */
     uint32_t delivered;        /* latest message delivered */
-    uint16_t owed;             /* ACKs: in the slots from `first_owed` on */
-    uint16_t first_owed;
     uint8_t want;
     uint8_t state;
     bool in_urgent;
@@ -83,13 +93,13 @@ struct session {
     uint32_t acks;       /* since it was opened a bit more */
     uint32_t unfinished; /* connections that have more to do */
     uint32_t finished;   /* connections that have done everything */
-    queue_t urgent;      /* what must not wait for the window */
-    slot_t *lost;        /* messages to be sent again */
-    slot_t *last_lost;
-    lawn_time_t sent_again_at; /* the latest of these */
-    lawn_time_t heard;         /* last valid datagram */
-    lawn_time_t round_trip;    /* the latest; 0: none yet */
-    queue_t fresh;             /* first transmissions */
+    slot_t *first[LIST_COUNT];
+    slot_t *last[LIST_COUNT];
+    queue_t urgent;       /* what must not wait for the window */
+    lawn_timer_t asking;  /* while it runs, what is late waits */
+    lawn_time_t patience; /* for the next answer: a round trip, doubled */
+    lawn_time_t newest;   /* latest transmission that was answered */
+    queue_t fresh;        /* first transmissions */
     uint64_t random;
     lawn_timer_t linger;
     lawn_timer_t idle; /* while it runs, nothing fresh is sent */
@@ -112,6 +122,12 @@ static inline uint32_t connection_id(const session_t *s, const connection_t *c)
     return (uint32_t)(c - s->connections);
 }
 
+static inline connection_t *connection_of(const session_t *s,
+                                          const slot_t *slot)
+{
+    return &s->connections[(size_t)(slot - s->slots) / s->config.window];
+}
+
 static inline slot_t *slot_of(const session_t *s, const connection_t *c,
                               uint32_t seq)
 {
@@ -125,8 +141,13 @@ void session_note_due(session_t *s, connection_t *c);
 /* Something was acknowledged: opens the window a bit more. */
 void session_open_window(session_t *s);
 
-/* Asks for a lost message to be sent again by a later flush. */
-void session_send_again(session_t *s, slot_t *slot);
+/* Whether a message whose RTO is over may still arrive. All connections share
+ * one path, which keeps its order. So a message is lost if something that was
+ * sent later, on whatever connection, has been answered. */
+bool session_may_be_late(const session_t *s, const slot_t *slot);
+
+/* Puts a slot at the end of a list, for a later flush, if it is not there. */
+void session_put(session_t *s, list_t list, slot_t *slot);
 
 /* Asks for `want` to be sent by a later flush. */
 void session_request(session_t *s, connection_t *c, unsigned want);

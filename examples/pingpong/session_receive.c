@@ -36,6 +36,19 @@ static bool is_plausible(const session_t *s, const wire_header_t *header)
     return false;
 }
 
+/* The peer has answered what was sent at `sent_at`. Returns false if nothing
+ * can have been. */
+static bool note_answer(session_t *s, lawn_time_t sent_at, lawn_time_t now)
+{
+    bool is_known = sent_at >= s->started_at && sent_at <= now;
+    if (is_known && sent_at > s->newest) {
+        s->newest = sent_at;
+        /* A pass after a stall polls twice, with one time. */
+        s->patience = sent_at < now ? now - sent_at : s->patience;
+    }
+    return is_known;
+}
+
 /* An ACK of one message. It echoes the time of the transmission that it
  * answers, so its round trip may also be measured if the message was sent
  * again. */
@@ -44,7 +57,7 @@ static void take_ack(session_t *s, connection_t *c, const wire_header_t *header,
 {
     slot_t *slot = slot_of(s, c, header->seq);
     lawn_time_t sent_at = header->time;
-    bool is_known = sent_at >= s->started_at && sent_at <= now;
+    bool is_known = note_answer(s, sent_at, now);
     if (is_known && sent_at > c->newest) {
         c->newest = sent_at;
     }
@@ -58,7 +71,6 @@ static void take_ack(session_t *s, connection_t *c, const wire_header_t *header,
     }
     if (is_known) {
         lawn_histogram_add(&s->stats.rtt, now - sent_at);
-        s->round_trip = now - sent_at;
         s->known = c;
     }
     c->unacked_since = now;
@@ -146,18 +158,29 @@ static bool take_data(session_t *s, connection_t *c,
     return true;
 }
 
-/* An ACK is owed. If more are owed than messages can be under way, the peer
- * sends the rest again. */
+/* An ACK is owed, of each transmission. Of more than two that wait, only the
+ * first and the last are acknowledged. */
 static void owe_ack(session_t *s, connection_t *c, const wire_header_t *header)
 {
-    if (c->owed == s->config.window) {
+    slot_t *slot = slot_of(s, c, header->seq);
+    if (slot->is_in[LIST_OWED] && slot->owed == header->seq) {
+        slot->again = header->time;
         return;
     }
-    slot_t *slot = slot_of(s, c, (uint32_t)c->first_owed + c->owed);
     slot->owed = header->seq;
     slot->echo = header->time;
-    ++c->owed;
-    session_request(s, c, WANT_ACK);
+    slot->again = 0;
+    session_put(s, LIST_OWED, slot);
+}
+
+/* An answer to the first probe that waits for one. */
+static void owe_reply(session_t *s, connection_t *c,
+                      const wire_header_t *header)
+{
+    if (!(c->want & WANT_REPLY)) {
+        c->probed_at = header->time;
+    }
+    session_request(s, c, WANT_REPLY);
 }
 
 static void receive_message(session_t *s, connection_t *c,
@@ -181,7 +204,7 @@ static void receive_message(session_t *s, connection_t *c,
             owe_ack(s, c, header);
         }
     } else if (header->type == WIRE_PROBE) {
-        session_request(s, c, WANT_REPLY);
+        owe_reply(s, c, header);
     }
     s->stats.probes_answered += header->type == WIRE_PROBE_REPLY;
     session_note_due(s, c);
@@ -198,9 +221,11 @@ static void receive_control(session_t *s, const wire_header_t *header)
         lawn_conn_on_receive(&c->conn, now);
     }
     if (header->type == WIRE_PROBE) {
-        session_request(s, c, WANT_REPLY);
+        owe_reply(s, c, header);
     } else if (header->type == WIRE_PROBE_REPLY) {
-        ++s->stats.probes_answered;
+        /* Before it is open, it only asks for others. */
+        s->stats.probes_answered += c->state == CONNECTION_OPEN;
+        (void)note_answer(s, header->time, now);
     } else if (header->type == WIRE_FIN_ACK) {
         session_end(s);
     } else if (header->type == WIRE_FIN) {
@@ -244,7 +269,6 @@ void session_receive(session_t *s, const void *datagram, size_t length)
         lawn_timer_start(lawn_engine_lawn(s->engine), &s->linger,
                          lawn_engine_now(s->engine), s->config.linger);
     }
-    s->heard = lawn_engine_now(s->engine);
     connection_t *c = &s->connections[header.connection];
     if (c == s->control) {
         receive_control(s, &header);

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The sending half of a session. To send something, the session sets a flag on
- * its connection, which is then in one of two lists. session_flush() makes the
- * datagram, after all datagrams that have arrived were read. A program that
- * answers each datagram at once would spend the pass sending, with a time that
- * grows old, while ACKs behind it are still unread.
+ * The sending half of a session. What is to be sent waits in a list: the slot
+ * of an ACK or of a lost message, or a connection. session_flush() makes the
+ * datagrams, after all that have arrived were read. A program that answers each
+ * datagram at once would spend the pass sending, with a time that grows old,
+ * while ACKs behind it are still unread.
  *
  * Nothing blocks while the send queue is full. The window also holds back the
  * first transmission of a message, but not ACKs, probes and retransmissions.
@@ -18,6 +18,10 @@
  * of the pass, which must not be much older than they are. Answers do not: they
  * are as many as what was received. */
 #define FLUSH_BUDGET 64u
+
+/* With no more messages under way, it is as cheap to send one of them again as
+ * to ask, and faster where it is lost. */
+#define FEW_MESSAGES 16u
 
 static void push_urgent(session_t *s, connection_t *c)
 {
@@ -37,6 +41,23 @@ static void push_fresh(session_t *s, connection_t *c)
         *(s->fresh.head ? &s->fresh.tail->next_fresh : &s->fresh.head) = c;
         s->fresh.tail = c;
     }
+}
+
+void session_put(session_t *s, list_t list, slot_t *slot)
+{
+    if (!slot->is_in[list]) {
+        slot->is_in[list] = true;
+        slot->next[list] = NULL;
+        *(s->first[list] ? &s->last[list]->next[list] : &s->first[list]) = slot;
+        s->last[list] = slot;
+    }
+}
+
+static void take_first(session_t *s, list_t list)
+{
+    slot_t *slot = s->first[list];
+    s->first[list] = slot->next[list];
+    slot->is_in[list] = false;
 }
 
 /* A datagram that is dropped on purpose is lost as on the wire: all state
@@ -78,11 +99,14 @@ static bool transmit(session_t *s, connection_t *c, wire_type_t type,
     return true;
 }
 
-/* A message is a DATA, or the FIN. */
-static bool transmit_message(session_t *s, connection_t *c, uint32_t seq,
-                             lawn_time_t sent_at)
+/* A message is a DATA, or the FIN. `time` is that from which its timer runs. */
+static bool transmit_message(session_t *s, connection_t *c, slot_t *slot,
+                             lawn_time_t time)
 {
-    return transmit(s, c, c == s->control ? WIRE_FIN : WIRE_DATA, seq, sent_at);
+    wire_type_t type = c == s->control ? WIRE_FIN : WIRE_DATA;
+    bool is_sent = transmit(s, c, type, slot->seq, time);
+    slot->sent_at = is_sent ? lawn_engine_now(s->engine) : slot->sent_at;
+    return is_sent;
 }
 
 /* Sends the next message for the first time. A connection that has measured
@@ -92,10 +116,11 @@ static bool transmit_fresh(session_t *s, connection_t *c)
 {
     lawn_time_t now = lawn_engine_now(s->engine);
     slot_t *slot = slot_of(s, c, c->sent + 1);
-    if (!transmit_message(s, c, c->sent + 1, now)) {
+    slot->seq = c->sent + 1;
+    if (!transmit_message(s, c, slot, now)) {
         return false;
     }
-    slot->seq = ++c->sent;
+    ++c->sent;
     if (s->sender.reliable) {
         slot->in_flight.sent_at = now;
         c->acked = c->sent;
@@ -113,57 +138,101 @@ static bool transmit_fresh(session_t *s, connection_t *c)
     return true;
 }
 
-/* In a silence of the peer, one message is sent again in each round trip: it
- * has paused, or all is lost. Without this, each connection would send again.
- */
-static bool must_wait(const session_t *s)
+/* Whether message `seq` of this slot is still under way. */
+static bool is_under_way(const session_t *s, const slot_t *slot, uint32_t seq)
 {
-    return s->heard < s->sent_again_at &&
-           lawn_engine_now(s->engine) < s->sent_again_at + s->round_trip;
+    return slot->seq == seq && slot->in_flight.link.next &&
+           connection_of(s, slot)->state == CONNECTION_OPEN;
 }
 
-/* Sends the first of the lost messages again, unless it was acknowledged
- * meanwhile, or its connection has died. Its time is that of its loss, from
- * which its timer runs. */
-static bool transmit_again(session_t *s)
+bool session_may_be_late(const session_t *s, const slot_t *slot)
 {
-    slot_t *slot = s->lost;
-    size_t id = (size_t)(slot - s->slots) / s->config.window;
-    connection_t *c = &s->connections[id];
-    if (slot->lost == slot->seq && slot->in_flight.link.next &&
-        c->state == CONNECTION_OPEN) {
-        if (!transmit_message(s, c, slot->seq, slot->in_flight.sent_at)) {
-            return false;
-        }
-        s->sent_again_at = lawn_engine_now(s->engine);
-        ++s->stats.retransmissions;
+    return s->outstanding > 1 && s->newest <= slot->sent_at;
+}
+
+/* The first of the late messages waits for the answer to a question. */
+static bool must_wait(const session_t *s)
+{
+    const slot_t *slot = s->first[LIST_LATE];
+    return lawn_timer_is_active(&s->asking) &&
+           is_under_way(s, slot, slot->late) && session_may_be_late(s, slot);
+}
+
+static bool ask(session_t *s)
+{
+    if (!transmit(s, s->control, WIRE_PROBE, 0, lawn_engine_now(s->engine))) {
+        return false;
     }
-    s->lost = slot->next_lost;
-    slot->in_lost = false;
+    ++s->stats.asked;
     return true;
 }
 
-void session_send_again(session_t *s, slot_t *slot)
+static void wait_for_answer(session_t *s)
 {
-    slot->lost = slot->seq;
-    if (!slot->in_lost) {
-        slot->in_lost = true;
-        slot->next_lost = NULL;
-        *(s->lost ? &s->last_lost->next_lost : &s->lost) = slot;
-        s->last_lost = slot;
-    }
+    lawn_time_t most = s->config.timers.rto_initial;
+    lawn_timer_start(lawn_engine_lawn(s->engine), &s->asking,
+                     lawn_engine_now(s->engine), s->patience);
+    s->patience = s->patience < most / 2 ? 2 * s->patience : most;
 }
 
-/* Sends the ACK that has been owed for longest. */
-static bool transmit_ack(session_t *s, connection_t *c)
+/* In a silence of the path, the RTOs of all its connections expire. Then the
+ * peer is asked, once for all of them. Its answer shows what is lost. A
+ * question costs little, so the next one is soon. */
+static bool judge_late(session_t *s)
 {
+    slot_t *slot = s->first[LIST_LATE];
+    bool is_late = is_under_way(s, slot, slot->late);
+    if (is_late && session_may_be_late(s, slot)) {
+        bool is_sent_again = s->outstanding <= FEW_MESSAGES;
+        if (!is_sent_again && !ask(s)) {
+            return false;
+        }
+        wait_for_answer(s);
+        if (!is_sent_again) {
+            return true;
+        }
+    }
+    take_first(s, LIST_LATE);
+    if (is_late) {
+        (void)lawn_flight_retransmit(&connection_of(s, slot)->flight,
+                                     lawn_engine_now(s->engine), 1);
+    }
+    return true;
+}
+
+/* Sends the first of the lost messages again, unless it was acknowledged
+ * meanwhile, or its connection has died. */
+static bool transmit_again(session_t *s)
+{
+    slot_t *slot = s->first[LIST_LOST];
+    if (is_under_way(s, slot, slot->lost)) {
+        if (!transmit_message(s, connection_of(s, slot), slot,
+                              slot->in_flight.sent_at)) {
+            return false;
+        }
+        ++s->stats.retransmissions;
+    }
+    take_first(s, LIST_LOST);
+    return true;
+}
+
+/* Sends the ACK that has been owed for longest. If none overtakes another, the
+ * peer sees what is lost. */
+static bool transmit_ack(session_t *s)
+{
+    slot_t *slot = s->first[LIST_OWED];
+    connection_t *c = connection_of(s, slot);
     wire_type_t type = c == s->control ? WIRE_FIN_ACK : WIRE_ACK;
-    const slot_t *slot = slot_of(s, c, c->first_owed);
-    if (!transmit(s, c, type, slot->owed, slot->echo)) {
+    if (c->state != CONNECTION_DEAD &&
+        !transmit(s, c, type, slot->owed, slot->echo)) {
         return false;
     }
-    c->first_owed = (uint16_t)((c->first_owed + 1u) % s->config.window);
-    --c->owed;
+    take_first(s, LIST_OWED);
+    if (slot->again != 0) {
+        slot->echo = slot->again;
+        slot->again = 0;
+        session_put(s, LIST_OWED, slot);
+    }
     return true;
 }
 
@@ -172,24 +241,19 @@ static bool transmit_wanted(session_t *s, connection_t *c)
 {
     unsigned want = c->want & (0u - c->want);
     bool sent = false;
-    bool has_more = false;
     switch (want) {
     case WANT_REPLY:
-        sent = transmit(s, c, WIRE_PROBE_REPLY, 0, 0);
-        break;
-    case WANT_ACK:
-        sent = transmit_ack(s, c);
-        has_more = c->owed != 0;
+        sent = transmit(s, c, WIRE_PROBE_REPLY, 0, c->probed_at);
         break;
     case WANT_FIN:
         sent = transmit_fresh(s, c);
         break;
     default:
-        sent = transmit(s, c, WIRE_PROBE, 0, 0);
+        sent = transmit(s, c, WIRE_PROBE, 0, lawn_engine_now(s->engine));
         s->stats.probes_sent += sent;
         break;
     }
-    if (sent && !has_more) {
+    if (sent) {
         c->want &= (uint8_t)~want;
     }
     return sent;
@@ -227,6 +291,16 @@ void session_open_window(session_t *s)
 }
 
 /* Each of these returns false when the send queue is full. */
+static bool flush_owed(session_t *s)
+{
+    while (s->first[LIST_OWED]) {
+        if (!transmit_ack(s)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool flush_urgent(session_t *s)
 {
     connection_t *c;
@@ -242,9 +316,19 @@ static bool flush_urgent(session_t *s)
     return true;
 }
 
+static bool flush_late(session_t *s)
+{
+    while (s->first[LIST_LATE] && !must_wait(s)) {
+        if (!judge_late(s)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool flush_lost(session_t *s, unsigned *budget)
 {
-    for (; s->lost && !must_wait(s) && *budget > 0; --*budget) {
+    for (; s->first[LIST_LOST] && *budget > 0; --*budget) {
         if (!transmit_again(s)) {
             return false;
         }
@@ -271,14 +355,17 @@ static void flush_fresh(session_t *s, unsigned budget)
 void session_flush(session_t *s)
 {
     unsigned budget = FLUSH_BUDGET;
-    if (flush_urgent(s) && flush_lost(s, &budget)) {
+    if (flush_owed(s) && flush_urgent(s) && flush_late(s) &&
+        flush_lost(s, &budget)) {
         flush_fresh(s, budget);
     }
 }
 
 bool session_can_send(const session_t *s)
 {
-    bool has_more = s->urgent.head || (s->lost && !must_wait(s)) ||
+    bool has_more = s->first[LIST_OWED] || s->urgent.head ||
+                    s->first[LIST_LOST] ||
+                    (s->first[LIST_LATE] && !must_wait(s)) ||
                     (s->fresh.head && window_is_open(s));
     return has_more && s->sender.buffer(s->sender.arg) != NULL;
 }

@@ -18,8 +18,10 @@ static session_t *session_of(const connection_t *c)
 static bool resend(lawn_flight_t *flight, lawn_flight_message_t *message,
                    lawn_time_t now)
 {
+    slot_t *slot = (slot_t *)message;
     (void)now;
-    session_send_again(flight->conn->context, (slot_t *)message);
+    slot->lost = slot->seq;
+    session_put(flight->conn->context, LIST_LOST, slot);
     return true; /* the flight is still there */
 }
 
@@ -41,8 +43,16 @@ static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 {
     connection_t *c = (connection_t *)conn;
     session_t *s = session_of(c);
+    slot_t *oldest = (slot_t *)lawn_flight_oldest(&c->flight);
     s->stats.early += is_early(c, now);
-    (void)lawn_flight_retransmit(&c->flight, now, attempt);
+    bool evidence = lawn_conn_lost_before(conn, now) != 0;
+    if (oldest && !evidence && session_may_be_late(s, oldest)) {
+        oldest->late = oldest->seq;
+        session_put(s, LIST_LATE, oldest);
+        lawn_conn_on_resend(conn, now, oldest->in_flight.sent_at);
+    } else {
+        (void)lawn_flight_retransmit(&c->flight, now, attempt);
+    }
     session_note_due(s, c);
 }
 

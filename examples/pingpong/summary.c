@@ -114,6 +114,7 @@ void summary_print(const summary_t *summary)
     print_deliveries(stats);
     count("losses injected", stats->dropped);
     count("retransmissions", stats->retransmissions);
+    count("peer asked", stats->asked);
     count("by evidence", stats->by_evidence);
     count("spurious", stats->spurious);
     count("back-offs undone", stats->undone);

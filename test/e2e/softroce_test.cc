@@ -23,14 +23,39 @@ TEST_P(SoftRoceLoss, IsRepaired)
                   GetParam()} +
         patient);
     expect_both_succeed();
+    double losses = 0;
+    double retransmissions = 0;
     for (const Process *process : {client_.get(), server_.get()}) {
         EXPECT_GT(process->number("losses injected"), 0);
         EXPECT_GT(process->number("retransmissions"), 0);
+        losses += process->number("losses injected");
+        retransmissions += process->number("retransmissions");
     }
+    EXPECT_LE(retransmissions, 2 * losses);
 }
 
 INSTANTIATE_TEST_SUITE_P(Percent, SoftRoceLoss,
                          testing::Values("1", "5", "20"));
+
+class SoftRoceWindow : public SoftRoce,
+                       public testing::WithParamInterface<const char *>
+{
+};
+
+// However slow and uneven the machine is. Of 40,000 messages, ten may be sent
+// twice.
+TEST_P(SoftRoceWindow, SendsNothingTwiceWithoutLoss)
+{
+    run(Arguments{"--connections", "1000", "--iters", "20", "--window",
+                  GetParam()} +
+        patient);
+    expect_both_succeed(1000 * 20);
+    EXPECT_LE(client_->number("retransmissions") +
+                  server_->number("retransmissions"),
+              10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, SoftRoceWindow, testing::Values("1", "16"));
 
 // With a window, most losses are found by what was sent later.
 TEST_F(SoftRoce, AWindowIsRepairedByEvidence)
@@ -69,6 +94,7 @@ TEST_F(SoftRoce, StallOfThePeerIsSurvived)
     expect_both_succeed(1000 * 30);
     EXPECT_GE(server_->number("stalls"), 1);
     EXPECT_LE(server_->number("max per connection on resume"), 1);
+    EXPECT_LE(client_->number("peer asked"), 500); // at doubling intervals
 }
 
 TEST_F(SoftRoce, OwnStallKillsNobody)
