@@ -7,12 +7,24 @@
 #include <lawn/conn.h>
 
 #include <algorithm>
-#include <regex>
+
+#include <regex.h>
 
 using namespace lawn_test;
 
 namespace
 {
+
+// By the C library: std::regex is half in a header and half in libstdc++, which
+// MemorySanitizer does not see.
+bool matches(const std::string &text, const std::string &pattern)
+{
+    regex_t regex;
+    EXPECT_EQ(regcomp(&regex, pattern.c_str(), REG_EXTENDED | REG_NOSUB), 0);
+    const bool found = !regexec(&regex, text.c_str(), 0, nullptr, 0);
+    regfree(&regex);
+    return found;
+}
 
 // 100,000 timers due at once, and passes of 9 ms that do 64 of them. As
 // lawn_top waits for 300 ms until the engine has counted, they take 5 ms here.
@@ -88,7 +100,7 @@ TEST_F(Page, TopShowsWhatConnectionsHaveCounted)
     }
     const std::string table = top("--once --pid " + pid);
     EXPECT_NE(table.find("RESENT BY EVIDENCE"), table.npos) << table;
-    EXPECT_TRUE(std::regex_search(table, std::regex(row + "\n"))) << table;
+    EXPECT_TRUE(matches(table, row + "\n")) << table;
     const std::string json = top("--once --json --pid " + pid);
     const std::string prometheus = top("--once --prometheus --pid " + pid);
     for (const auto &count : counts) {
@@ -135,8 +147,7 @@ TEST_F(Page, TopShowsHowOftenConnectionsSendAgain)
     lawn_conn_on_send(&conn, now_);
     const std::string text = top_while_passing(
         "--interval 0.02 --pid " + std::to_string(getpid()) + " | head -n 60");
-    EXPECT_TRUE(std::regex_search(
-        text, std::regex("page \"test\" +[1-9][0-9]* +[1-9][0-9]* +0 ")))
+    EXPECT_TRUE(matches(text, "page \"test\" +[1-9][0-9]* +[1-9][0-9]* +0 "))
         << text;
     lawn_conn_close(&conn);
 }
