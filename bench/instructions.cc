@@ -194,6 +194,12 @@ OPERATION(op_conn_alone)(World &world)
     repeat_conns(world, exchange_one);
 }
 
+// The peer may be asked before an RTO is over.
+OPERATION(op_conn_ask)(World &world)
+{
+    repeat_conns(world, exchange_one);
+}
+
 // Two messages under way: at each ACK, the other one is the oldest.
 OPERATION(op_conn_window)(World &world)
 {
@@ -218,9 +224,8 @@ OPERATION(op_idle_pass_box)(World &world)
     repeat(world, pass);
 }
 
-void open_conns(World &world)
+void open_conns(World &world, const lawn_conn_ops_t &ops)
 {
-    const lawn_conn_ops_t ops = {};
     lawn_conn_params_t conn_params;
     lawn_conn_params_init(&conn_params);
     world.retransmits.resize(conns);
@@ -241,6 +246,14 @@ void close_conns(World &world)
     for (lawn_conn_t &conn : world.conns) {
         lawn_conn_close(&conn);
     }
+}
+
+void open_to_ask(World &world)
+{
+    lawn_conn_ops_t ops = {};
+    ops.ask = [](lawn_conn_t *, lawn_time_t) {};
+    close_conns(world);
+    open_conns(world, ops);
 }
 
 int main(int argc, char **argv)
@@ -266,7 +279,7 @@ int main(int argc, char **argv)
     for (lawn_timer_t &timer : world.timers) {
         lawn_timer_init(&timer, on_expired);
     }
-    open_conns(world);
+    open_conns(world, {});
     op_nothing(world);
     op_start(world);
     op_re_arm(world);
@@ -295,6 +308,9 @@ int main(int argc, char **argv)
     repeat_conns(world, exchange_one);
     op_conn_alone(world);
     op_conn_window(world);
+    open_to_ask(world);
+    repeat_conns(world, exchange_one);
+    op_conn_ask(world);
     close_conns(world);
     lawn_engine_destroy(world.engine);
     lawn_destroy(world.lawn);

@@ -116,6 +116,20 @@ inline void set_rto(lawn_conn_t *conn)
     }
 }
 
+// How old the oldest is when the peer may be asked: older than most get.
+inline lawn_time_t ask_age(const lawn_conn_t *conn)
+{
+    return (conn->srtt >> 3) +
+           later_of(conn->rttvar,
+                    later_of(conn->profile->granularity, conn->srtt >> 5));
+}
+
+inline bool may_ask(const lawn_conn_t *conn)
+{
+    return conn->profile->ops.ask && conn->attempt == 0 && conn->srtt != 0 &&
+           conn->asked_at <= conn->oldest;
+}
+
 // How old the oldest is when evidence says that it is lost. This is RACK with a
 // reordering window that is learnt from what was overtaken. On a path that
 // keeps its order there is none: what was overtaken is lost.

@@ -35,19 +35,6 @@ lawn_time_t jitter_of(const lawn_conn_t *conn, lawn_time_t jitter)
     return static_cast<lawn_time_t>((uint128{jitter} + 1) * hash >> 64);
 }
 
-lawn_time_t ask_age(const lawn_conn_t *conn)
-{
-    return (conn->srtt >> 3) +
-           later_of(conn->rttvar,
-                    later_of(conn->profile->granularity, conn->srtt >> 5));
-}
-
-bool may_ask(const lawn_conn_t *conn)
-{
-    return conn->profile->ops.ask && conn->attempt == 0 && conn->srtt != 0 &&
-           conn->asked_at <= conn->oldest;
-}
-
 // When silence alone says that the oldest is lost. After an attempt, one RTO is
 // waited for, whatever the window (RFC 6298, 5.4 to 5.6).
 lawn_time_t rto_end(const lawn_conn_t *conn)

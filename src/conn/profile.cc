@@ -151,8 +151,9 @@ void fill(lawn_conn_profile *profile, lawn_engine_t *engine,
         is_fixed || !has_timeout ? LAWN_TIME_INFINITY : params.peer_timeout / 4;
     profile->rto_limit = earlier_of(profile->rto_max, profile->rto_share);
     profile->rto_min = is_fixed ? params.rto_fixed : params.rto_min;
-    profile->is_plain = !ops.ask && params.rto_jitter == 0 &&
-                        params.rto_fixed <= profile->peer_timeout;
+    profile->rto_is_first =
+        params.rto_jitter == 0 && params.rto_fixed <= profile->peer_timeout;
+    profile->is_plain = profile->rto_is_first && !ops.ask;
     profile->granularity = engine->usec;
     profile->seed =
         params.jitter_seed != 0 ? params.jitter_seed : engine->profiles->seed;

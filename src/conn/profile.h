@@ -18,7 +18,8 @@ struct lawn_conn_profile {
     lawn_engine_t *engine;
     lawn_time_t rto_min;
     lawn_time_t rto_limit; // the lesser of the next two
-    bool is_plain;         // no `ask`, no jitter, no RTO above the peer timeout
+    bool rto_is_first;     // no jitter, and no RTO above the peer timeout
+    bool is_plain;         // the same, and no `ask`
     lawn_time_t rto_max;
     lawn_time_t rto_share;    // of the peer timeout; INFINITY: none
     lawn_time_t peer_timeout; // INFINITY: none

@@ -14,13 +14,27 @@ using namespace lawn;
 namespace
 {
 
-// The same when something new was just sent or acknowledged. The peer timeout
-// begins then. So it is not over before the RTO, which is no longer.
+// start_again() where the peer may be asked before the RTO is over.
+void start_again_to_ask(lawn_conn_t *conn, lawn_time_t now)
+{
+    const lawn_conn_profile &profile = *conn->profile;
+    if (LAWN_UNLIKELY(!profile.rto_is_first)) {
+        start_retransmit(conn, now);
+        return;
+    }
+    const lawn_time_t wait =
+        may_ask(conn) ? earlier_of(conn->rto, ask_age(conn)) : conn->rto;
+    lawn_timer_start_at(profile.lawn, &conn->retransmit, now,
+                        add_saturating(conn->oldest, wait));
+}
+
+// start_retransmit() when something new was just sent or acknowledged. The peer
+// timeout begins then. So it is not over before the RTO, which is no longer.
 inline void start_again(lawn_conn_t *conn, lawn_time_t now)
 {
     const lawn_conn_profile &profile = *conn->profile;
     if (LAWN_UNLIKELY(!profile.is_plain)) {
-        start_retransmit(conn, now);
+        start_again_to_ask(conn, now);
         return;
     }
     lawn_timer_start_at(profile.lawn, &conn->retransmit, now,

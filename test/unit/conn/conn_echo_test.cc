@@ -181,6 +181,37 @@ TEST_F(ConnEcho, TheAnswerToAskIsEvidence)
     EXPECT_EQ(take_log().substr(0, 3), "r1@");
 }
 
+TEST_F(ConnEcho, AConnectionThatMayAskWaitsForWhateverIsFirst)
+{
+    const auto wait = [&] {
+        send();
+        return lawn_timer_deadline(&conn_.retransmit) - now_;
+    };
+    const auto measured_wait = [&] {
+        lawn_conn_close(&conn_);
+        open_asking();
+        measure(&conn_);
+        return wait();
+    };
+    params_.rto_min = 50 * msec;
+    EXPECT_EQ(measured_wait(), 10 * msec); // the ask: 5/4 of SRTT
+    params_.rto_jitter = 0.5;
+    EXPECT_EQ(measured_wait(), 10 * msec);
+    params_.rto_min = params_.rto_max = 9 * msec;
+    params_.rto_jitter = 0;
+    EXPECT_EQ(measured_wait(), 9 * msec); // the RTO
+    lawn_conn_close(&conn_);
+    params_.rto_fixed = sec;
+    params_.peer_timeout = sec / 2;
+    open_asking(); // nothing is measured yet
+    EXPECT_EQ(wait(), sec / 2);
+    lawn_conn_close(&conn_);
+    params_.peer_timeout = 0;
+    params_.rto_jitter = 1;
+    open_asking();
+    EXPECT_GT(wait(), sec);
+}
+
 // It comes after the RTO: it says nothing of the retransmission.
 TEST_F(ConnEcho, ALateAnswerToAskIsNoSignOfANeedlessRetransmission)
 {
