@@ -100,9 +100,10 @@ std::unique_ptr<Contender> make_quic();
 std::unique_ptr<Contender> make_lawn();
 std::unique_ptr<Contender> make_lawn_ask();
 
-// The same as make_lawn(), but it begins with what `known`, one of make_lawn(),
-// has measured (lawn_conn_inherit).
-std::unique_ptr<Contender> make_lawn_heir(const Contender &known);
+// The same as make_lawn() and make_lawn_ask(), but it begins with what `known`,
+// one of these, has measured (lawn_conn_inherit).
+std::unique_ptr<Contender> make_lawn_heir(const Contender &known,
+                                          bool does_ask);
 
 } // namespace bench::rto
 

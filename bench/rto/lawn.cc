@@ -167,10 +167,10 @@ std::unique_ptr<Contender> make_lawn_ask()
     return std::make_unique<Connection>(true);
 }
 
-std::unique_ptr<Contender> make_lawn_heir(const Contender &known)
+std::unique_ptr<Contender> make_lawn_heir(const Contender &known, bool does_ask)
 {
     return std::make_unique<Connection>(
-        false, &static_cast<const Connection &>(known));
+        does_ask, &static_cast<const Connection &>(known));
 }
 
 } // namespace bench::rto

@@ -92,7 +92,7 @@ int run_first(const Options &options)
             const auto window = static_cast<uint32_t>(size);
             std::vector<FirstCell> cells;
             for (const Variant *const variant : options.variants) {
-                cells.push_back({variant, round_trip, window, {}, {}});
+                cells.push_back({variant, round_trip, window, {}, {}, {}});
             }
             print_first_head(options, round_trip, window);
             measure_all(options.jobs, cells, 0,

@@ -161,6 +161,7 @@ void measure_first(const Plan &plan, unsigned connections, Flow &flow,
     setting.warm_up = 0;
     std::vector<double> alone;
     std::vector<double> inherited;
+    std::vector<double> asking;
     Random random(setting.seed);
     const auto run = [&](Contender &taking_part, std::vector<double> &stalls) {
         const Outcome outcome = flow.run(*cell.variant, setting, taking_part);
@@ -172,10 +173,12 @@ void measure_first(const Plan &plan, unsigned connections, Flow &flow,
         setting.start = end + static_cast<Tick>(
                                   later * static_cast<double>(cell.round_trip));
         run(*make_lawn(), alone);
-        run(*make_lawn_heir(*known), inherited);
+        run(*make_lawn_heir(*known, false), inherited);
+        run(*make_lawn_heir(*known, true), asking);
     }
     cell.alone = first_stall(alone);
     cell.inherited = first_stall(inherited);
+    cell.asking = first_stall(asking);
 }
 
 } // namespace bench::rto

@@ -59,6 +59,7 @@ struct FirstCell {
     uint32_t window;
     FirstStall alone;     // of those that know nothing
     FirstStall inherited; // of those that know what another one has measured
+    FirstStall asking;    // of those that may also ask the peer
 };
 
 // Runs one connection by the setting of the plan, and then so many new ones,

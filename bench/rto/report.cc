@@ -95,17 +95,18 @@ void print_row(const Cell &cell)
 void print_first_head(const Options &options, Tick round_trip, uint32_t window)
 {
     printf("\nround trip %s, window %u, %s ACKs, the first loss of %u new "
-           "connections\n%-*s%*s%*s\n",
+           "connections\n%-*s%*s%*s%*s\n",
            text_of(round_trip).c_str(), window,
            name_of(options.plan.setting.acks), options.first_losses, path_width,
-           "path", cell_width, "knows nothing", cell_width, "inherits");
+           "path", cell_width, "knows nothing", cell_width, "inherits",
+           cell_width, "and asks");
     fflush(stdout);
 }
 
 void print_row(const FirstCell &cell)
 {
     printf("%-*s", path_width, cell.variant->name.c_str());
-    for (const FirstStall &stall : {cell.alone, cell.inherited}) {
+    for (const FirstStall &stall : {cell.alone, cell.inherited, cell.asking}) {
         const std::string text =
             short_text(stall.p50) + "(" + short_text(stall.p99) + ")";
         printf("%*s", cell_width, text.c_str());

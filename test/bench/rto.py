@@ -110,11 +110,12 @@ def check_inherit(program):
         head, names, *rows = table.splitlines()
         expect(head == f"round trip 20ms, window {window}, single ACKs, the "
                "first loss of 1000 new connections", head)
-        expect(names.split() == ["path", "knows", "nothing", "inherits"], names)
+        expect(names.split() ==
+               ["path", "knows", "nothing", "inherits", "and", "asks"], names)
         rows = [row.split() for row in rows]
         expect([row[0] for row in rows] == paths, f"--inherit: {rows}")
         for _, *cells in rows:
-            expect(len(cells) == 2 and all(map(STALL.fullmatch, cells)),
+            expect(len(cells) == 3 and all(map(STALL.fullmatch, cells)),
                    f"--inherit: {cells}")
 
 
