@@ -14,6 +14,7 @@
 #include <lawn/keyed.h>
 #include <lawn/numa.h>
 #include <lawn/observer.h>
+#include <lawn/pacer.h>
 #include <lawn/queue.h>
 #include <lawn/service.h>
 #include <lawn/shared.h>
