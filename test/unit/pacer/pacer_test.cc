@@ -292,6 +292,10 @@ TEST_F(Pacer, TheEndsOfTime)
     EXPECT_EQ(lawn_timer_deadline(&last->pacer.timer), LAWN_TIME_INFINITY);
     now_ = LAWN_TIME_INFINITY - 2; // the last one, see lawn/timer.h
     EXPECT_FALSE(take(last, 1));
+    // The largest product that there is.
+    Flow *const slowest = open(1e9 / 4294967295.999, 1);
+    EXPECT_TRUE(take(slowest, UINT64_MAX));
+    EXPECT_EQ(lawn_pacer_next(&slowest->pacer, 1), LAWN_TIME_INFINITY);
 }
 
 // The flow waits until the clock has caught up.
