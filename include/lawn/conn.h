@@ -65,8 +65,8 @@
  * the stall is polled first (lawn/engine.h), but its answer may have been lost
  * to a full receive ring. So after a stall, no peer is dead, for whatever
  * reason, until one transmission (or probe) made after the stall has been
- * unanswered for one RTO (or interval). Until something is heard, this excuses a
- * peer once, so that a program that always polls late still finds a dead one.
+ * unanswered for one RTO (or interval). Until something is heard, this excuses
+ * a peer once, so that a program that always polls late still finds a dead one.
  * And what is read in the pass after a stall is no sample of the round trip.
  *
  * All functions here are O(1). Only lawn_conn_open() may allocate. `now` is the

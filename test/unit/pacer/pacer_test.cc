@@ -273,7 +273,14 @@ TEST_F(Pacer, TheEndsOfTime)
     EXPECT_TRUE(take(fast, uint64_t{1} << 62));
     EXPECT_FALSE(take(fast, 1));
     EXPECT_EQ(lawn_timer_deadline(&fast->pacer.timer), now_ + 1);
-    lawn_pacer_stop(&fast->pacer);
+    for (int i = 0; i < 3; ++i) {
+        lawn_pacer_force(&fast->pacer, now_, UINT64_MAX);
+    }
+    EXPECT_LT(lawn_pacer_next(&fast->pacer, 1), LAWN_TIME_INFINITY);
+    const double slowest_rate = 1e9 / 4294967295.999;
+    EXPECT_EQ(lawn_pacer_set_rate(&fast->pacer, now_, slowest_rate, 1),
+              LAWN_OK);
+    EXPECT_EQ(lawn_timer_deadline(&fast->pacer.timer), LAWN_TIME_INFINITY);
     Flow *const slow = open(1, 1);
     EXPECT_TRUE(take(slow, UINT64_MAX)); // more than the burst, and for ever
     EXPECT_EQ(lawn_pacer_next(&slow->pacer, 0), LAWN_TIME_INFINITY);
@@ -293,7 +300,7 @@ TEST_F(Pacer, TheEndsOfTime)
     now_ = LAWN_TIME_INFINITY - 2; // the last one, see lawn/timer.h
     EXPECT_FALSE(take(last, 1));
     // The largest product that there is.
-    Flow *const slowest = open(1e9 / 4294967295.999, 1);
+    Flow *const slowest = open(slowest_rate, 1);
     EXPECT_TRUE(take(slowest, UINT64_MAX));
     EXPECT_EQ(lawn_pacer_next(&slowest->pacer, 1), LAWN_TIME_INFINITY);
 }
