@@ -11,7 +11,7 @@
  *
  * A pacer is a leaky bucket: a rate, and a burst that may go out at once. It
  * keeps one time, at which all that was taken will have been paid for at the
- * rate (the virtual scheduling algorithm of ITU-T I.371, 5.4.4.1; Carousel,
+ * rate (the virtual scheduling algorithm of ITU-T I.371; Carousel,
  * SIGCOMM 2017, has timestamps and a wheel for the same). Its only timer runs
  * while the flow waits. So there are no slots and no horizon: a flow of any
  * rate waits as long as it must, and one that has nothing to send costs
