@@ -10,6 +10,7 @@
 #include "finish.h"
 #include "machine.h"
 #include "options.h"
+#include "paces/paces.h"
 #include "plot.h"
 #include "replay.h"
 #include "summary.h"
@@ -194,6 +195,9 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "conn") == 0) {
         return finish_output(run_conns(argc - 1, argv + 1));
+    }
+    if (argc > 1 && strcmp(argv[1], "pacing") == 0) {
+        return finish_output(run_paces(argc - 1, argv + 1));
     }
     const Options options = parse_options(argc, argv);
     int failure = bad_usage;

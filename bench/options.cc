@@ -63,7 +63,8 @@ void print_help()
     printf(
         "usage: lawn_bench [OPTION]...\n"
         "       lawn_bench threads [--quick]   timers that threads share\n"
-        "       lawn_bench conn [--quick]      timers of connections\n\n"
+        "       lawn_bench conn [--quick]      timers of connections\n"
+        "       lawn_bench pacing [--quick]    flows with a rate\n\n"
         "Compares timer schemes with Lawn: the processor's time for "
         "operations\n"
         "on virtual time, medians of repetitions in which all take turns.\n"

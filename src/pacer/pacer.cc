@@ -7,7 +7,7 @@
 // ticks of one byte are rounded, and these up.
 
 #include "base/base.h"
-#include "base/ticks.h"
+
 #include <lawn/pacer.h>
 
 #include <stddef.h>
@@ -21,6 +21,9 @@ __extension__ typedef unsigned __int128 uint128;
 
 constexpr unsigned fraction_bits = 32;
 constexpr uint128 never = uint128{LAWN_TIME_INFINITY} << fraction_bits;
+constexpr uint64_t almost_a_tick = 0xffffffff;
+// So that no sum of the frequent case wraps.
+constexpr lawn_time_t last_time = LAWN_TIME_INFINITY >> 1;
 constexpr double two_to_32 = 4294967296.0;
 constexpr double two_to_63 = two_to_32 * two_to_32 / 2;
 
@@ -47,9 +50,8 @@ uint128 debt(const lawn_pacer_t *pacer, lawn_time_t now)
     return at > time ? at - time : 0;
 }
 
-void pay_later(lawn_pacer_t *pacer, lawn_time_t now, uint64_t bytes)
+inline void pay_later(lawn_pacer_t *pacer, lawn_time_t now, uint128 price)
 {
-    const uint128 price = uint128{bytes} * pacer->byte_ticks;
     const uint128 from =
         pacer->paid_at < now ? uint128{now} << fraction_bits : paid_at(pacer);
     set_paid_at(pacer, price < never ? from + price : never);
@@ -61,16 +63,33 @@ void wait(lawn_pacer_t *pacer, lawn_time_t now)
                         lawn_pacer_next(pacer, pacer->wanted));
 }
 
-// Since it was started, something may have been taken without asking, or the
-// rate may have become lower.
+// The flow waits for what is due now, whatever was done since.
 void expired(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_pacer_t *const pacer = reinterpret_cast<lawn_pacer_t *>(timer);
-    if (lawn_pacer_next(pacer, pacer->wanted) > now) {
-        wait(pacer, now);
-    } else if (pacer->ready) {
+    if (pacer->ready) {
         pacer->ready(pacer, now);
     }
+}
+
+// For any numbers, and where the flow waits already.
+LAWN_COLD_PATH bool take_rarely(lawn_pacer_t *pacer, lawn_time_t now,
+                                uint64_t bytes)
+{
+    if (!pacer->lawn) {
+        return true;
+    }
+    const lawn_time_t next = lawn_pacer_next(pacer, bytes);
+    if (next > now) {
+        pacer->wanted = bytes;
+        lawn_timer_start_at(pacer->lawn, &pacer->timer, now, next);
+        return false;
+    }
+    pay_later(pacer, now, uint128{bytes} * pacer->byte_ticks);
+    if (lawn_pacer_is_waiting(pacer)) {
+        wait(pacer, now);
+    }
+    return true;
 }
 
 // Returns 0 if no pacer can have this rate and burst.
@@ -126,30 +145,51 @@ lawn_status_t lawn_pacer_init_sized(lawn_pacer_t *pacer, lawn_t *lawn,
 
 bool lawn_pacer_take(lawn_pacer_t *pacer, lawn_time_t now, uint64_t bytes)
 {
-    if (!pacer->lawn) {
-        return true;
+    // What nearly all calls need fits 64 bits: spans of less than 2^31 ticks.
+    const uint128 price = uint128{bytes} * pacer->byte_ticks;
+    const uint128 burst = uint128{pacer->burst} * pacer->byte_ticks;
+    const lawn_time_t ahead = pacer->paid_at - now;
+    const bool owes = pacer->paid_at >= now;
+    if (LAWN_UNLIKELY(!pacer->lawn || (price | burst) >= uint64_t{1} << 63 ||
+                      (owes && ahead >= uint64_t{1} << 31) ||
+                      now >= last_time || lawn_pacer_is_waiting(pacer))) {
+        return take_rarely(pacer, now, bytes);
     }
-    if (pacer->paid_at >= now && lawn_pacer_next(pacer, bytes) > now) {
+    const uint64_t cost = static_cast<uint64_t>(price);
+    const uint64_t all = static_cast<uint64_t>(burst);
+    const uint64_t owed =
+        owes ? ahead << fraction_bits | pacer->paid_at_fraction : 0;
+    const uint64_t credit = cost < all ? all - cost : 0;
+    if (owed > credit) {
         pacer->wanted = bytes;
-        wait(pacer, now);
+        const uint64_t rest = owed - credit + almost_a_tick;
+        lawn_timer_start_at(pacer->lawn, &pacer->timer, now,
+                            now + (rest >> fraction_bits));
         return false;
     }
-    pay_later(pacer, now, bytes);
+    const uint64_t unpaid = owed + cost;
+    pacer->paid_at = now + (unpaid >> fraction_bits);
+    pacer->paid_at_fraction = static_cast<uint32_t>(unpaid);
     return true;
 }
 
 void lawn_pacer_force(lawn_pacer_t *pacer, lawn_time_t now, uint64_t bytes)
 {
-    if (pacer->lawn) {
-        pay_later(pacer, now, bytes);
+    if (!pacer->lawn) {
+        return;
+    }
+    pay_later(pacer, now, uint128{bytes} * pacer->byte_ticks);
+    if (lawn_pacer_is_waiting(pacer)) {
+        wait(pacer, now);
     }
 }
 
 void lawn_pacer_yield(lawn_pacer_t *pacer, lawn_time_t now)
 {
     if (pacer->lawn) {
+        // It may owe more than its burst.
         pacer->wanted = 0;
-        lawn_timer_start(pacer->lawn, &pacer->timer, now, 0);
+        wait(pacer, now);
     }
 }
 
@@ -196,16 +236,13 @@ lawn_time_t lawn_pacer_next(const lawn_pacer_t *pacer, uint64_t bytes)
     if (pacer->paid_at == LAWN_TIME_INFINITY) {
         return LAWN_TIME_INFINITY;
     }
-    // What is left of the burst after these bytes may be owed while they go.
+    // While the bytes go, what is left of the burst may be owed.
     const uint64_t left = bytes < pacer->burst ? pacer->burst - bytes : 0;
     const uint128 credit = uint128{left} * pacer->byte_ticks;
     const uint128 at = paid_at(pacer);
-    if (at <= credit) {
-        return 0;
-    }
-    constexpr uint128 almost_a_tick = (uint128{1} << fraction_bits) - 1;
-    return static_cast<lawn_time_t>((at - credit + almost_a_tick) >>
-                                    fraction_bits);
+    return at <= credit ? 0
+                        : static_cast<lawn_time_t>(
+                              (at - credit + almost_a_tick) >> fraction_bits);
 }
 
 uint64_t lawn_pacer_allowance(const lawn_pacer_t *pacer, lawn_time_t now)

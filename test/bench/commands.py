@@ -40,7 +40,8 @@ def main():
     small = ("--quick", "--contenders", "lawn", "--sizes", "10")
     for options in (("--help",), ("--version",), ("threads", "--help"),
                     ("threads", "--quick"), ("conn", "--help"),
-                    ("conn", "--quick"),
+                    ("conn", "--quick"), ("pacing", "--help"),
+                    ("pacing", "--quick"),
                     ("--workloads", "fixed", *small)):
         check_full(bench, "lawn_bench", *options)
     for options in (("--help",), ("insertion", *small)):
@@ -59,7 +60,7 @@ def main():
                result.stdout.startswith(f"usage: {name}") and
                result.stderr == "", f"no help of {name}: {result}")
 
-    for command in ("threads", "conn"):
+    for command in ("threads", "conn", "pacing"):
         help_text = run(bench, command, "--help")
         expect(help_text.returncode == 0 and
                help_text.stdout.startswith(f"usage: lawn_bench {command}"),
@@ -75,7 +76,8 @@ def main():
             (["--quick", "word"], "unexpected argument 'word'"),
             (["threads", "word"], "unexpected argument 'word'"),
             (["threads", "--no"], "unknown option --no"),
-            (["conn", "word"], "unexpected argument 'word'")):
+            (["conn", "word"], "unexpected argument 'word'"),
+            (["pacing", "word"], "unexpected argument 'word'")):
         check_refused(bench, options, f"lawn_bench: {error}; see --help")
     check_refused(idle, ["word"], "lawn_idle: unexpected argument 'word'")
     check_refused(instructions, ["word"],
