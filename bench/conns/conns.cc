@@ -7,14 +7,13 @@
 #include "conns/conns.h"
 
 #include "arguments.h"
+#include "cpu_time.h"
 #include "median.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
-
-#include <time.h>
 
 namespace bench
 {
@@ -126,13 +125,6 @@ private:
         });
         exchange_all();
         return most;
-    }
-
-    static double cpu_nsec()
-    {
-        timespec time = {};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-        return double(time.tv_sec) * 1e9 + double(time.tv_nsec);
     }
 
     void be_idle()

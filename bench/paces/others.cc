@@ -3,8 +3,7 @@
 // Other ways to pace. All stamp the next packet of a flow with the time at
 // which it may go, and file it by that:
 //   - Carousel (Saeed et al., SIGCOMM 2017): a wheel of slots. A time before
-//   the
-//     front goes to the front, and one beyond the horizon to the last slot,
+//     the front goes to the front, and one beyond the horizon to the last slot,
 //     from where it leaves too early.
 //   - A binary heap.
 //   - A list in the order of the times, which is searched from its end.

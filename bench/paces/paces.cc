@@ -7,6 +7,7 @@
 #include "paces/paces.h"
 
 #include "arguments.h"
+#include "cpu_time.h"
 #include "median.h"
 
 #include <algorithm>
@@ -14,8 +15,6 @@
 #include <cstdio>
 #include <random>
 #include <vector>
-
-#include <time.h>
 
 namespace bench
 {
@@ -31,13 +30,6 @@ constexpr double gap_of_all = 100;
 // Of the processor: what takes longer is cut short, and says so.
 constexpr double most_nsec = 2e9;
 constexpr double most_error = .01; // of lawn_pacer
-
-double cpu_nsec()
-{
-    timespec time = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return double(time.tv_sec) * 1e9 + double(time.tv_nsec);
-}
 
 // The gaps of the flows, in nanoseconds, that add up to the rate of all.
 std::vector<double> gaps_of(size_t count, bool is_mixed)

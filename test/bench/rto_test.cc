@@ -363,6 +363,7 @@ TEST(RtoInherit, TheFirstLossStallsForAtMostEightRoundTripsInTheMedian)
                 EXPECT_GE(cell.asking.p50, 1.5);
                 EXPECT_LE(cell.asking.p50, 8);
                 EXPECT_LE(cell.asking.p50, cell.asking.p99);
+                EXPECT_GE(cell.inherited.p50, 1.5);
                 EXPECT_LE(cell.inherited.p50, has_tail ? 30 : 8);
                 EXPECT_LE(cell.inherited.p50, cell.inherited.p99);
             }
