@@ -85,10 +85,7 @@ LAWN_COLD_PATH bool take_rarely(lawn_pacer_t *pacer, lawn_time_t now,
         lawn_timer_start_at(pacer->lawn, &pacer->timer, now, next);
         return false;
     }
-    pay_later(pacer, now, uint128{bytes} * pacer->byte_ticks);
-    if (lawn_pacer_is_waiting(pacer)) {
-        wait(pacer, now);
-    }
+    lawn_pacer_force(pacer, now, bytes);
     return true;
 }
 
