@@ -35,12 +35,14 @@ void pause_a_little()
 
 } // namespace
 
-Process::Process(const Arguments &arguments)
+Process::Process(const Arguments &arguments, const char *program)
 {
     char name[] = "/tmp/pingpong.XXXXXX";
     const int output = mkstemp(name);
     path_ = name;
-    const char *const program = getenv("LAWN_PINGPONG");
+    if (!program) {
+        program = getenv("LAWN_PINGPONG");
+    }
     std::vector<char *> argv = {const_cast<char *>("pingpong_verbs")};
     for (const std::string &argument : arguments) {
         argv.push_back(const_cast<char *>(argument.c_str()));

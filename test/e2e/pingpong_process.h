@@ -38,8 +38,9 @@ inline const Arguments patient = {"--keepalive", "2s,500ms,20",
 class Process
 {
 public:
-    // Starts LAWN_PINGPONG with `arguments`; output and errors go together.
-    explicit Process(const Arguments &arguments);
+    // Starts `program`, or LAWN_PINGPONG, with `arguments`; output and errors go
+    // together.
+    explicit Process(const Arguments &arguments, const char *program = nullptr);
     ~Process();
 
     Process(const Process &) = delete;
