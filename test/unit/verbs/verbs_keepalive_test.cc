@@ -80,6 +80,19 @@ TEST_F(VerbsKeepalive, WhatIsPostedBehindAProbeIsReported)
     EXPECT_EQ(peer_->reports, all({1, 2}, LAWN_VERBS_DONE, IBV_WC_SUCCESS));
 }
 
+TEST_F(VerbsKeepalive, WhatComesInAProbesPlaceIsReported)
+{
+    pass_after(idle);
+    peer_->device.carry_out(1);
+    pass_after(0);
+    for (uint64_t i = 0; i < capacity; ++i) {
+        EXPECT_EQ(post(i), LAWN_OK);
+    }
+    peer_->device.carry_out(capacity);
+    pass_after(0);
+    EXPECT_EQ(peer_->reports.size(), capacity);
+}
+
 // The deadline of what is outstanding is enough; and each request is a probe.
 TEST_F(VerbsKeepalive, ProbesNotBehindOthers)
 {
