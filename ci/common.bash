@@ -1,6 +1,7 @@
 # Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 #
-# For the scripts of this folder: how they end. They source it.
+# For the scripts of this folder: how they end, and where they ran. They source
+# it.
 # shellcheck shell=bash
 program=$(basename "$0")
 
@@ -24,4 +25,11 @@ logged() {
         tail -n 40 "$log" >&2
         die "failed: $*"
     }
+}
+
+# machine SUFFIX: for plots.
+machine() {
+    local model
+    model=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)
+    echo "${model:-$(uname -m)}, $(nproc) processors$1"
 }

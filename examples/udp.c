@@ -66,6 +66,7 @@ typedef struct {
     uint64_t wanted;                /* all before it were taken */
     bool has_arrived[MAX_WINDOW];   /* wanted or later: at n % MAX_WINDOW */
     uint64_t end;                   /* all to take; 0: FIN has not arrived */
+    lawn_pacer_t pacer;             /* zero: as fast as the window allows */
     uint64_t sent_again;
     uint64_t dropped;
     uint64_t random;
@@ -73,20 +74,25 @@ typedef struct {
 
 static lawn_engine_t *engine;
 static uint64_t window = 8; /* from the oldest on its way to the newest */
+static uint64_t rate;       /* bytes of messages in a second; 0: no limit */
 static uint64_t drop;       /* percent of the datagrams to lose on purpose */
 static int status;          /* exit status */
 
 static const char usage[] =
-    "usage: udp [--count N] [--window N] [--drop PERCENT]\n"
+    "usage: udp [--count N] [--window N] [--rate BYTES] [--drop PERCENT]\n"
     "           [--listen PORT | HOST PORT]\n"
     "Sends numbered messages to HOST, an IPv4 address, or receives them on a\n"
     "port; with neither it does both over loopback.\n"
     "  --count N       messages to send; 2000\n"
     "  --window N      messages on their way at most, from 1 to 256; 8\n"
+    "  --rate BYTES    of messages in a second at most, without headers of "
+    "UDP\n"
+    "                  and IP; 0: no limit; 0\n"
     "  --drop PERCENT  of what this program sends is lost on purpose; 0";
 static const struct option options[] = {
-    {"count", 1, NULL, 'c'},  {"drop", 1, NULL, 'd'},   {"help", 0, NULL, 'h'},
-    {"listen", 1, NULL, 'l'}, {"window", 1, NULL, 'w'}, {NULL, 0, NULL, 0}};
+    {"count", 1, NULL, 'c'},  {"drop", 1, NULL, 'd'}, {"help", 0, NULL, 'h'},
+    {"listen", 1, NULL, 'l'}, {"rate", 1, NULL, 'r'}, {"window", 1, NULL, 'w'},
+    {NULL, 0, NULL, 0}};
 
 static void transmit(side_t *side, const datagram_t *datagram)
 {
@@ -100,12 +106,14 @@ static void transmit(side_t *side, const datagram_t *datagram)
     (void)send(side->fd, datagram, sizeof(*datagram), MSG_DONTWAIT);
 }
 
-/* The next message waits until the one in its place is acknowledged. */
+/* The next message waits until the one in its place is acknowledged, and then
+ * for the rate, as one may go on. */
 static void send_new(side_t *side)
 {
     lawn_time_t now = lawn_engine_now(engine);
     message_t *message = &side->messages[side->next % window];
-    while (side->next < side->total && !message->in_flight.link.next) {
+    while (side->next < side->total && !message->in_flight.link.next &&
+           lawn_pacer_take(&side->pacer, now, sizeof(message->datagram))) {
         uint32_t kind = side->next + 1 == side->total ? FIN : DATA;
         message->datagram = (datagram_t){htobe32(MAGIC), htobe32(kind),
                                          htobe64(side->next), now};
@@ -115,7 +123,14 @@ static void send_new(side_t *side)
     }
 }
 
-/* Called once for each message that is lost. */
+static void may_go_on(lawn_pacer_t *pacer, lawn_time_t now)
+{
+    (void)now;
+    send_new(lawn_container_of(pacer, side_t, pacer));
+}
+
+/* Called once for each message that is lost. It has waited already: it goes at
+ * once, and new ones wait for longer. */
 static bool resend(lawn_flight_t *flight, lawn_flight_message_t *lost,
                    lawn_time_t now)
 {
@@ -123,6 +138,7 @@ static bool resend(lawn_flight_t *flight, lawn_flight_message_t *lost,
     datagram_t *datagram = &((message_t *)lost)->datagram;
     datagram->time = now; /* of this transmission, for its echo */
     transmit(side, datagram);
+    lawn_pacer_force(&side->pacer, now, sizeof(*datagram));
     ++side->sent_again;
     return true; /* `flight` is still there */
 }
@@ -228,6 +244,11 @@ static void meet(side_t *side)
     side->conn.context = side;
     check(lawn_conn_open(engine, &params, &ops, &side->conn) == LAWN_OK);
     check(lawn_flight_init(&side->flight, &side->conn, &flight_ops) == LAWN_OK);
+    const lawn_pacer_params_t pacing = {
+        .rate = (double)rate,
+        .burst = sizeof(datagram_t) + rate / 1000}; /* and what goes in a ms */
+    check(rate == 0 || lawn_pacer_init(&side->pacer, lawn_engine_lawn(engine),
+                                       &pacing, may_go_on) == LAWN_OK);
 }
 
 /* Called once per pass, before timers expire. So an ACK that has already
@@ -296,6 +317,7 @@ static void close_side(side_t *side)
                side->sent_again, stats.retransmissions, stats.by_evidence,
                stats.spurious, side->dropped, lawn_time_to_msec(stats.rto));
         lawn_conn_close(&side->conn);
+        lawn_pacer_stop(&side->pacer);
     }
 }
 
@@ -336,6 +358,8 @@ int main(int argc, char **argv)
             drop = parse(optarg, 0, 99);
         } else if (option == 'l') {
             port = parse(optarg, 1, 65535);
+        } else if (option == 'r') {
+            rate = parse(optarg, 0, 1000000000000);
         } else if (option == 'w') {
             window = parse(optarg, 1, MAX_WINDOW);
         } else if (option == 'h') {

@@ -52,7 +52,7 @@ static bool parse_integer(const option_spec_t *spec, const char *text,
     errno = 0;
     uint64_t value = strtoull(text, NULL, 10);
     if (errno != 0 || (double)value < spec->min || (double)value > spec->max) {
-        if (spec->kind == NUMBER64) {
+        if (errno != 0 && spec->kind == NUMBER64) {
             complain("--%s: %s does not fit into 64 bits", spec->name, text);
         } else {
             complain("--%s: %s is not within %.0f to %.0f", spec->name, text,

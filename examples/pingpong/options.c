@@ -33,6 +33,8 @@ static const option_spec_t specs[] = {
      "N          logical connections over one pair of queues (1)"},
     {"window", 0, 0, NUMBER32, AT(window), 1, SESSION_MAX_WINDOW,
      "N          messages under way on a connection (1)"},
+    {"rate", 0, 0, NUMBER64, AT(rate), 0, 1e12,
+     "BYTES      of own messages in a second; 0: no limit (0)"},
     {"rto", 'r', 0, DURATION, TIMER(rto_initial), 1, OPTION_YEAR_NS,
      "DUR        RTO until a round trip is measured (100ms)"},
     {"rto-min", 0, 0, DURATION, TIMER(rto_min), 0, OPTION_YEAR_NS,

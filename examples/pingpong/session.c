@@ -96,10 +96,23 @@ static void linger_expired(lawn_timer_t *timer, lawn_time_t now)
     session_end(lawn_container_of(timer, session_t, linger));
 }
 
+static void may_go_on(lawn_pacer_t *pacer, lawn_time_t now)
+{
+    (void)pacer;
+    (void)now;
+}
+
 lawn_status_t session_start(session_t *s, lawn_engine_t *engine)
 {
     if (s->state != SESSION_IDLE) {
         return LAWN_ERR_BUSY;
+    }
+    if (s->config.pacing.rate != 0) {
+        lawn_status_t status = lawn_pacer_init(
+            &s->pacer, lawn_engine_lawn(engine), &s->config.pacing, may_go_on);
+        if (status != LAWN_OK) {
+            return status;
+        }
     }
     s->engine = engine;
     s->state = SESSION_RUNNING;
@@ -138,6 +151,7 @@ void session_end(session_t *s)
     lawn_engine_stop(s->engine, &s->linger);
     lawn_engine_stop(s->engine, &s->idle);
     lawn_engine_stop(s->engine, &s->asking);
+    lawn_pacer_stop(&s->pacer);
 }
 
 void session_destroy(session_t *s)

@@ -37,6 +37,11 @@
  *     been answered. If nothing was, the peer is asked, once for all, or one
  *     message is sent again for all, if few are under way.
  *
+ *   - With a rate, one pacer has the bytes of all messages. A message is taken
+ *     from it when there is room for it in the send queue, and not before. ACKs
+ *     and probes do not wait. The pacer's timer does nothing: it wakes a
+ * program that sleeps, and the poll of that pass sends.
+ *
  * Nothing is allocated after session_create(). Threads: only the engine's
  * thread may call these functions.
  */
@@ -44,6 +49,7 @@
 #define PINGPONG_SESSION_H
 
 #include <lawn/flight.h>
+#include <lawn/pacer.h>
 #include <lawn/stats.h>
 
 LAWN_BEGIN_DECLS
@@ -83,6 +89,7 @@ typedef struct {
     uint64_t seed;
     lawn_time_t linger; /* silence after which a server is over */
     lawn_conn_params_t timers;
+    lawn_pacer_params_t pacing; /* of our messages; rate 0: none */
 } session_config_t;
 
 #define SESSION_MAX_CONNECTIONS 1000000u
@@ -125,7 +132,8 @@ lawn_status_t session_create(const session_config_t *config,
 
 /* Opens all connections on `engine`, and lets the client send. The engine must
  * outlive the session. May be called once: after that, it returns BUSY. Returns
- * INVALID_PARAM for timers that lawn_conn_open() refuses. */
+ * INVALID_PARAM for timers that lawn_conn_open() refuses, or a rate that
+ * lawn_pacer_init() refuses. */
 lawn_status_t session_start(session_t *session, lawn_engine_t *engine);
 
 /* Stops all timers and frees the session. NULL does nothing. */

@@ -100,6 +100,7 @@ struct session {
     lawn_time_t patience; /* for the next answer: a round trip, doubled */
     lawn_time_t newest;   /* latest transmission that was answered */
     queue_t fresh;        /* first transmissions */
+    lawn_pacer_t pacer;   /* of messages; zero: there is no rate */
     uint64_t random;
     lawn_timer_t linger;
     lawn_timer_t idle; /* while it runs, nothing fresh is sent */

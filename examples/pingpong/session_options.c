@@ -3,6 +3,8 @@
  */
 #include "session_options.h"
 
+#include "wire.h"
+
 /* A server is over when the client has been silent for longer than a few
  * retransmissions take. */
 static lawn_time_t longest_linger(const options_t *options)
@@ -31,6 +33,11 @@ session_config_t session_options(const options_t *options, bool is_client,
         .seed = is_client ? options->seed : ~options->seed,
         .linger = longest_linger(options),
         .timers = options->timers,
+        /* A message, and what goes in a ms: a pass that is late by no more
+         * does not make it slower. */
+        .pacing = {.rate = (double)options->rate,
+                   .burst =
+                       WIRE_HEADER_SIZE + options->size + options->rate / 1000},
     };
     return config;
 }

@@ -99,6 +99,19 @@ static bool transmit(session_t *s, connection_t *c, wire_type_t type,
     return true;
 }
 
+static uint64_t paced_bytes(const session_t *s)
+{
+    return WIRE_HEADER_SIZE + s->config.size;
+}
+
+/* Whether there is room for a message, and its bytes may go. */
+static bool take_message(session_t *s)
+{
+    return s->sender.buffer(s->sender.arg) != NULL &&
+           lawn_pacer_take(&s->pacer, lawn_engine_now(s->engine),
+                           paced_bytes(s));
+}
+
 /* A message is a DATA, or the FIN. `time` is that from which its timer runs. */
 static bool transmit_message(session_t *s, connection_t *c, slot_t *slot,
                              lawn_time_t time)
@@ -206,7 +219,8 @@ static bool transmit_again(session_t *s)
 {
     slot_t *slot = s->first[LIST_LOST];
     if (is_under_way(s, slot, slot->lost)) {
-        if (!transmit_message(s, connection_of(s, slot), slot,
+        if (!take_message(s) ||
+            !transmit_message(s, connection_of(s, slot), slot,
                               slot->in_flight.sent_at)) {
             return false;
         }
@@ -290,7 +304,8 @@ void session_open_window(session_t *s)
     }
 }
 
-/* Each of these returns false when the send queue is full. */
+/* Each of these returns false when the send queue is full, or messages must
+ * wait for the rate. */
 static bool flush_owed(session_t *s)
 {
     while (s->first[LIST_OWED]) {
@@ -340,7 +355,8 @@ static void flush_fresh(session_t *s, unsigned budget)
 {
     connection_t *c;
     for (; (c = s->fresh.head) != NULL && window_is_open(s); --budget) {
-        if (budget == 0 || (is_its_turn(s, c) && !transmit_fresh(s, c))) {
+        if (budget == 0 || (is_its_turn(s, c) &&
+                            (!take_message(s) || !transmit_fresh(s, c)))) {
             return;
         }
         s->fresh.head = c->next_fresh;
@@ -363,10 +379,12 @@ void session_flush(session_t *s)
 
 bool session_can_send(const session_t *s)
 {
+    bool may_go = lawn_pacer_next(&s->pacer, paced_bytes(s)) <=
+                  lawn_engine_now(s->engine);
     bool has_more = s->first[LIST_OWED] || s->urgent.head ||
-                    s->first[LIST_LOST] ||
+                    (s->first[LIST_LOST] && may_go) ||
                     (s->first[LIST_LATE] && !must_wait(s)) ||
-                    (s->fresh.head && window_is_open(s));
+                    (s->fresh.head && window_is_open(s) && may_go);
     return has_more && s->sender.buffer(s->sender.arg) != NULL;
 }
 

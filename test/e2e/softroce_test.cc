@@ -69,6 +69,18 @@ TEST_F(SoftRoce, AWindowIsRepairedByEvidence)
     }
 }
 
+// 400 messages of 500 bytes and a header, at 100,000 bytes a second, are not
+// faster. How much slower is the machine's business.
+TEST_F(SoftRoce, ARateIsKept)
+{
+    run({"--oneway", "--connections", "4", "--iters", "100", "--window", "16",
+         "--size", "500", "--rate", "100000"});
+    EXPECT_EQ(client_->wait(), 0);
+    EXPECT_EQ(server_->wait(), 0);
+    expect_all_delivered(*server_, 400);
+    EXPECT_GE(client_->number("elapsed"), 2.0);
+}
+
 // Loss, duplication, corruption and reordering from outside the program.
 TEST_F(SoftRoce, NetemIsRepaired)
 {
@@ -218,6 +230,8 @@ TEST_F(SoftRoceRefusal, OfBadArguments)
     expect_refused({"--rto", "5 parsecs"}, bad_usage, "rto");
     expect_refused({"--connections", "0"}, bad_usage, "connections");
     expect_refused({"--window", "0"}, bad_usage, "window");
+    expect_refused({"--rate", "-1"}, bad_usage, "rate");
+    expect_refused({"--rate", "2000000000000"}, bad_usage, "rate");
     expect_refused({"--window", "257"}, bad_usage, "window");
     expect_refused({"--rto-min", "2s", "--rto-max", "1s"}, bad_usage,
                    "--rto-min");

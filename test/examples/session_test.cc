@@ -192,6 +192,78 @@ TEST_F(Session, TheWindowBoundsWhatIsOutstanding)
     expect_delivered(*client, 100);
 }
 
+class PacedSession : public Session
+{
+protected:
+    static constexpr double bytes_per_sec = 1e6;
+    static constexpr uint64_t message = WIRE_HEADER_SIZE + 61;
+    static constexpr uint64_t burst = 2 * message;
+
+    void start_paced(uint32_t connections, uint32_t iters)
+    {
+        start(connections, iters, false, [](session_config_t &config) {
+            config.window = 32;
+            config.total_window = 0;
+            config.pacing.rate = bytes_per_sec;
+            config.pacing.burst = burst;
+            config.pacing.ticks_per_sec = 1e9;
+        });
+        begin_ = world.now;
+    }
+
+    // What `end` has sent of messages, also again, is what the rate allows.
+    void expect_paced(const End &end) const
+    {
+        uint64_t sum = 0;
+        for (const Datagram &datagram : end.sent) {
+            const wire_header_t header = header_of(datagram);
+            sum += header.type == WIRE_DATA ? datagram.size() : 0;
+        }
+        const double sec = static_cast<double>(world.now - begin_) * 1e-9;
+        EXPECT_LE(static_cast<double>(sum), burst + bytes_per_sec * sec);
+        EXPECT_GE(static_cast<double>(sum), 0.99 * bytes_per_sec * sec);
+    }
+
+private:
+    lawn_time_t begin_ = 0;
+};
+
+// They sleep until the next event, and the pacer's timer is one.
+TEST_F(PacedSession, SendsAtItsRate)
+{
+    start_paced(50, 1'000'000);
+    run(world.now + 2 * sec);
+    expect_paced(*client);
+    expect_paced(*server);
+    EXPECT_EQ(client->stats().retransmissions, 0U);
+}
+
+TEST_F(PacedSession, SendsAgainAtItsRate)
+{
+    world.weather.loss = 0.2;
+    start_paced(50, 1'000'000);
+    run(world.now + 2 * sec);
+    expect_paced(*client);
+    EXPECT_GT(client->stats().retransmissions, 100U);
+}
+
+TEST_F(PacedSession, DeliversAll)
+{
+    world.weather.loss = 0.05;
+    start_paced(20, 200);
+    run(world.now + 60 * sec);
+    expect_delivered(*client, 20 * 200);
+    expect_delivered(*server, 20 * 200);
+}
+
+TEST_F(PacedSession, RefusesARateThatNoneHas)
+{
+    session_config_t config = make_config(true, 1, 1);
+    config.pacing.rate = -1;
+    End end(world, config);
+    EXPECT_EQ(session_start(end.session, end.engine), LAWN_ERR_INVALID_PARAM);
+}
+
 // Every connection finds the death, within the bound and never before.
 TEST_F(Session, DeadPeerIsFoundByEveryConnection)
 {

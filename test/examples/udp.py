@@ -87,8 +87,17 @@ def check_losses(program, count, window, drop):
     assert dropped > 0 and again >= times >= by_evidence > 0
 
 
+# Messages of 24 bytes; one, and those of a ms, may go at once.
+def check_rate(program):
+    begin = time.monotonic()
+    subprocess.run([program, "--count", "500", "--rate", "24000"], check=True,
+                   timeout=120)
+    assert time.monotonic() - begin > 0.99 * (500 - 2) / 1000, "too fast"
+
+
 def main(program):
     check_strangers(program)
+    check_rate(program)
     for window, drop in (2, 10), (16, 10), (256, 30):
         check_losses(program, 2000, window, drop)
 
