@@ -148,6 +148,24 @@ TEST(JudgeOfFailovers, LetsAnUnheardStartBeCarriedOutOnEitherSide)
     EXPECT_GT(twice(220).count("doubled"), 0u);
 }
 
+// A retry goes with the timer.
+TEST(JudgeOfFailovers, LetsWhatNobodyHeardOfForgetItsRetry)
+{
+    const auto retried = [](int64_t time, bool is_heard) {
+        Story story;
+        story.start(time, 1, "a", word_sure).failover(100, 200);
+        if (is_heard) {
+            story.started(time + 1, 1, "a", 1, time + 5);
+        }
+        story.deliver(time + 7, 1, "a", 1, time + 5, time + 6);
+        return verdict_of(story.retry(time + 8, "a", 1, 1));
+    };
+    EXPECT_TRUE(retried(150, false).is_good());
+    expect_only(retried(150, true), "retry");
+    expect_only(retried(80, false), "retry");
+    expect_only(retried(210, false), "retry");
+}
+
 // Whatever its durability: it was not acknowledged.
 TEST(JudgeOfFailovers, LetsAnUpdateHaveFiredThatNobodyHeardOf)
 {

@@ -42,10 +42,16 @@ bool Court::is_undone(int64_t from_us, int64_t to_us) const
                        });
 }
 
+// Whatever its durability, nobody was promised one that nobody heard of. That
+// it has fired says when it was there.
 bool Court::may_be_forgotten(const Generation &generation) const
 {
-    return generation.asked.is_async &&
-           is_undone(generation.asked.time_us, generation.promised_us);
+    if (is_promised(generation)) {
+        return generation.asked.is_async &&
+               is_undone(generation.asked.time_us, generation.promised_us);
+    }
+    return !generation.deliveries.empty() &&
+           is_undone(first_fired(generation), first_fired(generation));
 }
 
 // Whether nothing more has to come of a generation: a stop may have met it, or
@@ -254,12 +260,9 @@ bool Court::has_forgotten_update(uint64_t operation, const Start &start) const
             return false;
         }
         const Generation &generation = found->second;
-        const int64_t fired_us = generation.deliveries.empty()
-                                     ? 0
-                                     : generation.deliveries.front().fired_us;
-        return is_promised(generation)
-                   ? may_be_forgotten(generation)
-                   : is_undone(fired_us, fired_us) && was_updated_by(fired_us);
+        return may_be_forgotten(generation) &&
+               (is_promised(generation) ||
+                was_updated_by(first_fired(generation)));
     };
     return std::any_of(start.delivered.begin(), start.delivered.end(),
                        may_be_undone);
