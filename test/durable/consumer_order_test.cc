@@ -405,7 +405,7 @@ TEST_F(DurableConsumer, WhatFiresWhileItClosesWaitsForNoLease)
     run_until([&] { return closing.answered == 1; });
     stops = true;
     lawn_durable_consumer_stop(closing.consumer);
-    run_until([&] { return empty == 4; }); // of each shard
+    run_until([&] { return empty >= 4; }); // of each shard; and earlier ones
     start("late", 0);
     run_until([&] { return unacknowledged("lawn") == 1 && is_given_back(); });
     EXPECT_EQ(pending(3), 0); // times that it was delivered
