@@ -5,12 +5,13 @@
 // same by a queue for that TTL. Passes of an engine that has nothing to do,
 // before and after it has a box for shared timers; and re-arms by their owner.
 // A message of a connection and its ACK, beside two re-arms of bare timers with
-// the TTLs of a connection.
+// the TTLs of a connection. Packets of a thousand paced flows.
 
 #include "finish.h"
 
 #include <lawn/conn.h>
 #include <lawn/engine.h>
+#include <lawn/pacer.h>
 #include <lawn/queue.h>
 #include <lawn/shared.h>
 #include <lawn/timer.h>
@@ -26,6 +27,7 @@ constexpr size_t timers = 1000;
 constexpr lawn_time_t ttl = 1'000'000;
 constexpr size_t conns = 100;
 constexpr lawn_time_t rtt = 10'000;
+constexpr uint64_t packet = 1500;
 
 struct World {
     lawn_t *lawn = nullptr;
@@ -36,6 +38,7 @@ struct World {
     std::vector<lawn_timer_t> retransmits;
     std::vector<lawn_timer_t> keepalives;
     std::vector<lawn_conn_t> conns;
+    std::vector<lawn_pacer_t> pacers;
     lawn_time_t now = 1000;
 };
 
@@ -209,6 +212,49 @@ OPERATION(op_conn_window)(World &world)
     });
 }
 
+void take_packets(World &world)
+{
+    for (lawn_pacer_t &pacer : world.pacers) {
+        lawn_pacer_take(&pacer, ++world.now, packet);
+    }
+}
+
+// Each may go.
+OPERATION(op_pacer_take)(World &world)
+{
+    take_packets(world);
+}
+
+// Each must wait.
+OPERATION(op_pacer_wait)(World &world)
+{
+    take_packets(world);
+}
+
+// Each flow wakes, takes a packet that may go, and waits for the next.
+OPERATION(op_pacer_packet)(World &world)
+{
+    expire_all(world);
+}
+
+void open_pacers(World &world)
+{
+    lawn_pacer_params_t params = {};
+    params.rate = 1e9 * packet / ttl;
+    params.burst = packet;
+    params.ticks_per_sec = 1e9;
+    world.pacers.resize(timers);
+    for (lawn_pacer_t &pacer : world.pacers) {
+        const auto send = [](lawn_pacer_t *flow, lawn_time_t now) {
+            while (lawn_pacer_take(flow, now, packet)) {
+            }
+        };
+        if (lawn_pacer_init(&pacer, world.lawn, &params, send) != LAWN_OK) {
+            std::exit(1);
+        }
+    }
+}
+
 void pass(World &world, lawn_timer_t &)
 {
     lawn_engine_progress(world.engine);
@@ -295,6 +341,13 @@ int main(int argc, char **argv)
     op_queue_start(world);
     op_queue_restart(world);
     op_queue_expiry(world);
+    open_pacers(world);
+    op_pacer_take(world);
+    op_pacer_wait(world);
+    op_pacer_packet(world);
+    for (lawn_pacer_t &pacer : world.pacers) {
+        lawn_pacer_stop(&pacer);
+    }
     op_idle_pass(world);
     lawn_shared_init(&world.shared, lawn_engine_box(world.engine),
                      [](lawn_shared_t *, lawn_time_t) {});
