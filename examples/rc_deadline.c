@@ -41,7 +41,7 @@ static unsigned long port = 7490, slow_ms, requests = 1000, deadline_ms = 500;
 static unsigned long keepalive_ms = 1000, retries = 7, rnr_retries = 7;
 static unsigned long tries = 50, wait_ms;
 static unsigned long tries_left;
-static rc_link_t peer = {.fd = -1};
+static rc_link_t peer;
 
 /* The server's: what it receives, and how many receives there are: all that
  * were ever posted, and those that are now. */
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    rc_open(&peer, device, WINDOW, numbers, sizeof(numbers));
+    peer = rc_open(device, WINDOW, numbers, sizeof(numbers));
     if (!host) {
         serve();
         return 0;

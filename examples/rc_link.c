@@ -24,9 +24,11 @@ void rc_check(bool is_well, const char *what)
     }
 }
 
-void rc_open(rc_link_t *link, const char *device, uint32_t depth, void *memory,
-             size_t size)
+rc_link_t rc_open(const char *device, uint32_t depth, void *memory, size_t size)
 {
+    rc_link_t link;
+    memset(&link, 0, sizeof(link));
+    link.fd = -1;
     struct ibv_device **const list = ibv_get_device_list(NULL);
     struct ibv_context *context = NULL;
     for (int i = 0; list && list[i] && !context; ++i) {
@@ -37,24 +39,25 @@ void rc_open(rc_link_t *link, const char *device, uint32_t depth, void *memory,
     errno = ENODEV;
     rc_check(context != NULL, device ? device : "RDMA");
     ibv_free_device_list(list);
-    rc_check(ibv_query_gid(context, 1, 0, &link->mine.gid) == 0, "GID 0");
+    rc_check(ibv_query_gid(context, 1, 0, &link.mine.gid) == 0, "GID 0");
     struct ibv_pd *const pd = ibv_alloc_pd(context);
-    link->cq = ibv_create_cq(context, (int)(2 * depth), NULL, NULL, 0);
-    rc_check(pd && link->cq, "completion queue");
-    link->mr = ibv_reg_mr(pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    link.cq = ibv_create_cq(context, (int)(2 * depth), NULL, NULL, 0);
+    rc_check(pd && link.cq, "completion queue");
+    link.mr = ibv_reg_mr(pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
     struct ibv_qp_init_attr attr;
     memset(&attr, 0, sizeof(attr));
     attr.qp_type = IBV_QPT_RC;
-    attr.send_cq = link->cq;
-    attr.recv_cq = link->cq;
+    attr.send_cq = link.cq;
+    attr.recv_cq = link.cq;
     attr.cap.max_send_wr = depth;
     attr.cap.max_recv_wr = depth;
     attr.cap.max_send_sge = 1;
     attr.cap.max_recv_sge = 1;
     attr.cap.max_inline_data = sizeof(uint64_t);
-    link->qp = ibv_create_qp(pd, &attr);
-    rc_check(link->mr && link->qp, "queue pair");
-    link->mine.qpn = link->qp->qp_num;
+    link.qp = ibv_create_qp(pd, &attr);
+    rc_check(link.mr && link.qp, "queue pair");
+    link.mine.qpn = link.qp->qp_num;
+    return link;
 }
 
 static void modify(rc_link_t *link, struct ibv_qp_attr *attr,

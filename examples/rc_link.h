@@ -21,7 +21,6 @@ typedef struct {
     uint64_t count; /* the client: of its requests; the server: that it has */
 } rc_address_t;
 
-/* Zero it at first, but for `fd`. */
 typedef struct {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -36,8 +35,8 @@ void rc_check(bool is_well, const char *what);
 
 /* Opens `device`, or the first, with queues of `depth`, and `memory` of `size`
  * bytes, which it registers to receive into. */
-void rc_open(rc_link_t *link, const char *device, uint32_t depth, void *memory,
-             size_t size);
+rc_link_t rc_open(const char *device, uint32_t depth, void *memory,
+                  size_t size);
 
 /* Moves the queue pair to one state. In the error state, it takes no more. */
 void rc_fail(rc_link_t *link);

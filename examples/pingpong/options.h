@@ -45,7 +45,7 @@ typedef struct {
     uint32_t port;
     uint64_t seed;
     uint64_t rate; /* of messages, bytes per second; 0: no limit */
-    double drop; /* share, 0 <= drop < 1 */
+    double drop;   /* share, 0 <= drop < 1 */
     lawn_time_t wait;
     lawn_time_t timeout; /* 0: none */
     lawn_time_t idle;    /* how long a connected client waits to send */

@@ -38,8 +38,8 @@ inline const Arguments patient = {"--keepalive", "2s,500ms,20",
 class Process
 {
 public:
-    // Starts `program`, or LAWN_PINGPONG, with `arguments`; output and errors go
-    // together.
+    // Starts `program`, or LAWN_PINGPONG, with `arguments`; output and errors
+    // go together.
     explicit Process(const Arguments &arguments, const char *program = nullptr);
     ~Process();
 
