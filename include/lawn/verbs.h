@@ -20,11 +20,14 @@
  *   - DONE: the peer's device has carried it out. (Its program may not know.)
  *   - NOT_DONE: the peer's device has refused it, or one before it, so that it
  *     was not carried out, or not to its end.
- *   - UNKNOWN: any of that. Requests are carried out in order, so of these the
- *     first few may have been, and others may still be, until the peer's queue
- *     pair has left RTS. When you have met again, ask the peer.
+ *   - UNKNOWN: it may have been carried out, or not. Requests are carried out
+ *     in order, so of these the first few have been, perhaps none or all. What
+ *     is still on its way may be, until the peer's queue pair is in the error
+ *     state or reset. When you have met again, ask the peer.
  * Then `failed` is called. Reset the queue pair, connect it, and init this anew
- * (examples/rc_deadline.c).
+ * (examples/rc_deadline.c). A device that does not flush has died: its requests
+ * are reported when `flush_timeout` is over. So none is later than its
+ * deadline, that time and two passes.
  *
  * Keepalive: when nothing was outstanding for `keepalive_idle`, an RDMA write
  * of no bytes is posted, which only the peer's device answers. So the host of
@@ -91,8 +94,7 @@ typedef struct {
     uint32_t capacity;             /* a power of two, at most max_send_wr */
     lawn_time_t keepalive_idle;    /* ticks; 0: no keepalive */
     lawn_time_t keepalive_timeout; /* ticks, of a probe */
-    lawn_time_t flush_timeout;     /* ticks; then the queue pair is reset, since
-                                    * a device that does not flush has died */
+    lawn_time_t flush_timeout;     /* ticks; then the queue pair is reset */
 } lawn_verbs_params_t;
 
 /* Zero it at first. Neither it nor the ring may move. Only read its fields. */
