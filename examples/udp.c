@@ -85,9 +85,8 @@ static const char usage[] =
     "port; with neither it does both over loopback.\n"
     "  --count N       messages to send; 2000\n"
     "  --window N      messages on their way at most, from 1 to 256; 8\n"
-    "  --rate BYTES    of messages in a second at most, without headers of "
-    "UDP\n"
-    "                  and IP; 0: no limit; 0\n"
+    "  --rate BYTES    of messages in a second at most, without the headers\n"
+    "                  of UDP and IP; 0: no limit; 0\n"
     "  --drop PERCENT  of what this program sends is lost on purpose; 0";
 static const struct option options[] = {
     {"count", 1, NULL, 'c'},  {"drop", 1, NULL, 'd'}, {"help", 0, NULL, 'h'},

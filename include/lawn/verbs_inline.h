@@ -60,6 +60,14 @@ static inline void lawn_verbs_fail(lawn_verbs_rc_t *rc, lawn_time_t now,
     }
 }
 
+static inline void lawn_verbs_start_idle(lawn_verbs_rc_t *rc, lawn_time_t now)
+{
+    if (rc->params.keepalive_idle != 0) {
+        lawn_timer_start(rc->params.lawn, &rc->timer, now,
+                         rc->params.keepalive_idle);
+    }
+}
+
 static inline void lawn_verbs_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     const lawn_verbs_request_t *const request =
@@ -120,8 +128,7 @@ static inline void lawn_verbs_on_timer(lawn_timer_t *timer, lawn_time_t now)
     } else if (rc->first == rc->next) {
         lawn_verbs_probe(rc, now);
     } else {
-        lawn_timer_start(rc->params.lawn, timer, now,
-                         rc->params.keepalive_idle);
+        lawn_verbs_start_idle(rc, now);
     }
 }
 
@@ -154,9 +161,7 @@ static inline lawn_status_t lawn_verbs_init(lawn_verbs_rc_t *rc,
     rc->status = IBV_WC_SUCCESS;
     rc->is_over = false;
     lawn_timer_init(&rc->timer, lawn_verbs_on_timer);
-    if (params->keepalive_idle != 0) {
-        lawn_timer_start(params->lawn, &rc->timer, now, params->keepalive_idle);
-    }
+    lawn_verbs_start_idle(rc, now);
     return LAWN_OK;
 }
 
@@ -249,10 +254,7 @@ static inline bool lawn_verbs_complete(lawn_verbs_rc_t *rc,
     if (rc->state != LAWN_VERBS_OPEN) {
         return lawn_verbs_end(rc, now);
     }
-    if (rc->params.keepalive_idle != 0) {
-        lawn_timer_start(rc->params.lawn, &rc->timer, now,
-                         rc->params.keepalive_idle);
-    }
+    lawn_verbs_start_idle(rc, now);
     return true;
 }
 

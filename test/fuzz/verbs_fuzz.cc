@@ -141,19 +141,19 @@ private:
         const bool is_possible =
             (params.capacity & (params.capacity - 1)) == 0 &&
             (idle == 0 || timeout != 0);
-        const bool is_busy = peer->is_begun;
+        const bool was_begun = peer->is_begun;
         const lawn_status_t status = lawn_verbs_init(&peer->rc, &params, now_);
         if (!is_possible) {
             FUZZ_CHECK(status == LAWN_ERR_INVALID_PARAM);
         } else if (status == LAWN_OK) {
-            FUZZ_CHECK(!is_busy);
+            FUZZ_CHECK(!was_begun);
             peer->is_begun = true;
             peer->is_refused = false;
             // It is connected again; the device knows nothing of before.
             peer->device.requests.clear();
             peer->device.qp.state = IBV_QPS_RTS;
         } else {
-            FUZZ_CHECK(status == LAWN_ERR_BUSY && is_busy);
+            FUZZ_CHECK(status == LAWN_ERR_BUSY && was_begun);
         }
     }
 

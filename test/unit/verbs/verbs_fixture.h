@@ -149,8 +149,7 @@ protected:
         pass_at(now_ + ticks);
     }
 
-    // The numbers of those that were posted, from `from` on, have all
-    // `outcome`.
+    // These, in this order, and the same of each.
     static std::vector<Report> all(std::vector<uint64_t> wr_ids,
                                    lawn_verbs_outcome_t outcome,
                                    ibv_wc_status status)
