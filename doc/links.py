@@ -23,7 +23,9 @@ def main():
     root, document, output = map(pathlib.Path, sys.argv[1:4])
     document_dir, include_dir = sys.argv[4:6]
     installed = {os.path.realpath(path) for path in sys.argv[6:]}
-    headers = os.path.realpath(root / "include")
+    headers = [os.path.realpath(path)
+               for path in (root / "include", root / "compat/include",
+                            root / "durable/include")]
 
     def rewritten(link):
         code, is_image, text, target, fragment = link.groups()
@@ -34,9 +36,11 @@ def main():
             if is_image:
                 sys.exit(f"{document}: the image {target} is not installed")
             return text
-        if path.startswith(headers + "/"):
-            path = os.path.join(include_dir, os.path.relpath(path, headers))
-            target = os.path.relpath(path, document_dir)
+        for directory in headers:
+            if path.startswith(directory + "/"):
+                path = os.path.join(include_dir,
+                                    os.path.relpath(path, directory))
+                target = os.path.relpath(path, document_dir)
         return f"{is_image}[{text}]({target}{fragment or ''})"
 
     output.write_text(LINK.sub(rewritten, document.read_text()))

@@ -1,17 +1,18 @@
 #!/bin/bash
 # Every public header compiles on its own without a warning: those of the C API
 # as C11 and as C++17, those for C++ as C++17, with and without exceptions and
-# RTTI. A *_inline.h is part of another header, and says so. Usage: headers.sh INCLUDE_DIR
+# RTTI. A *_inline.h is part of another header, and says so. Usage: headers.sh INCLUDE_DIR...
 set -euo pipefail
-include=$1
+include=("${@/#/-I}")
 flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
 -Werror -fsyntax-only"
-for header in "$include"/lawn/*.h; do
+mapfile -t headers < <(find "$@" -name "*.h" | sort)
+for header in "${headers[@]}"; do
     name=lawn/$(basename "$header")
     if [[ $name == *_inline.h ]]; then
         # shellcheck disable=SC2086
         error=$(echo "#include <$name>" |
-            $CC -fsyntax-only -I "$include" -x c - 2>&1) || true
+            $CC -fsyntax-only "${include[@]}" -x c - 2>&1) || true
         grep -q '#error "include lawn/' <<<"$error"
         continue
     fi
@@ -23,9 +24,9 @@ for header in "$include"/lawn/*.h; do
         continue
     fi
     # shellcheck disable=SC2086
-    echo "#include <$name>" | $CC -std=c11 $flags -I "$include" -x c -
+    echo "#include <$name>" | $CC -std=c11 $flags "${include[@]}" -x c -
     # shellcheck disable=SC2086
-    echo "#include <$name>" | $CXX -std=c++17 $flags -I "$include" -x c++ -
+    echo "#include <$name>" | $CXX -std=c++17 $flags "${include[@]}" -x c++ -
     echo "ok $name"
 done
 
@@ -69,12 +70,13 @@ void use()
     shared.stop();
     shared.sync();
 }'
-for header in "$include"/lawn/*.hpp; do
+mapfile -t headers < <(find "$@" -name "*.hpp" | sort)
+for header in "${headers[@]}"; do
     name=lawn/$(basename "$header")
     for more in '' '-fno-exceptions -fno-rtti'; do
         # shellcheck disable=SC2086
         echo "#include <$name>$use" |
-            $CXX -std=c++17 $flags $more -I "$include" -x c++ -
+            $CXX -std=c++17 $flags $more "${include[@]}" -x c++ -
     done
     echo "ok $name"
 done
@@ -89,7 +91,7 @@ struct large {
 lawn::function_timer timer(large{});'
 # shellcheck disable=SC2086
 if error=$(echo "$large" |
-    $CXX -std=c++17 $flags -I "$include" -x c++ - 2>&1); then
+    $CXX -std=c++17 $flags "${include[@]}" -x c++ - 2>&1); then
     echo "a callable that does not fit compiles"
     exit 1
 fi
@@ -110,9 +112,9 @@ object_t *of(lawn_timer_t *given)
 }'
 for compiler in "$CC -std=c11 -x c" "$CXX -std=c++17 -x c++"; do
     # shellcheck disable=SC2086
-    $compiler $flags -I "$include" - <<<"${container/MEMBER/timer}"
+    $compiler $flags "${include[@]}" - <<<"${container/MEMBER/timer}"
     # shellcheck disable=SC2086
-    if $compiler $flags -I "$include" - <<<"${container/MEMBER/name}" \
+    if $compiler $flags "${include[@]}" - <<<"${container/MEMBER/name}" \
         2>/dev/null; then
         echo "lawn_container_of() takes another type: $compiler"
         exit 1

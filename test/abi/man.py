@@ -18,7 +18,7 @@ EXPORTED = re.compile(r"^ +(lawn_\w+);$", re.M)
 DECLARED = re.compile(r"^(LAWN_API|LAWN_INLINE)\s[^;{]*?\b(lawn_\w+)(\(|;)",
                       re.M)
 INLINE = re.compile(r"^static inline [^;{]*?\b(lawn_\w+)\(", re.M)
-REFERENCE = re.compile(r"\b(lawn[\w.]*|pingpong_\w+)(?:\\fP)? ?\(([13])\)")
+REFERENCE = re.compile(r"\b(lawn[\w.-]*|pingpong_\w+)(?:\\fP)? ?\(([13])\)")
 failures = []
 
 
@@ -27,12 +27,19 @@ def expect(condition, what):
         failures.append(what)
 
 
+def headers_of(root):
+    return [header for part in (".", "compat", "durable")
+            for header in sorted((root / part).glob("include/lawn/*"))]
+
+
 def check_functions(root, man):
     exported = set()
-    for script in ("src/liblawn.map", "src/durable/liblawn-durable.map"):
+    for script in ("src/liblawn.map", "durable/src/liblawn-durable.map"):
         exported |= set(EXPORTED.findall((root / script).read_text()))
     declared = {}
-    for header in sorted((root / "include/lawn").glob("*.h")):
+    for header in headers_of(root):
+        if header.suffix != ".h":
+            continue
         text = header.read_text()
         if header.name.endswith("_inline.h"):
             continue
@@ -104,15 +111,16 @@ def main():
                             (root / "meson.build").read_text())[1]
         subprocess.run(
             [sys.executable, root / "doc/man/pages.py", version, man / "man3",
-             *sorted((root / "include/lawn").iterdir())], check=True)
+             *headers_of(root)], check=True)
         (man / "man1").mkdir()
-        for page in (root / "doc/man").glob("*.1"):
+        for page in [*root.glob("doc/man/*.1"),
+                     *root.glob("durable/doc/man/*.1")]:
             shutil.copy(page, man / "man1")
         check_functions(root, man)
         count = check_pages(man, shutil.which("groff"))
         for program in sys.argv[2:]:
             check_options(man, program,
-                          (root / "include/lawn/durable.h").read_text())
+                          (root / "durable/include/lawn/durable.h").read_text())
     print("\n".join(failures) or f"{count} pages")
     return bool(failures)
 

@@ -18,7 +18,8 @@ def main():
         sys.exit(__doc__.splitlines()[-1])
     root = pathlib.Path(sys.argv[1])
     count, wrong = 0, []
-    for document in [root / "README.md", *sorted(root.glob("doc/*.md"))]:
+    for document in [root / "README.md", *sorted(root.glob("doc/*.md")),
+                     *sorted(root.glob("durable/doc/*.md"))]:
         for quote in QUOTE.finditer(document.read_text()):
             count += 1
             source = document.parent / quote["path"]

@@ -4,7 +4,7 @@
 stands under, or in the one that its header opens with, where that says
 "Threads:" of all of them.
 
-usage: threads.py INCLUDE_DIR"""
+usage: threads.py INCLUDE_DIR..."""
 import pathlib
 import re
 import sys
@@ -42,7 +42,8 @@ def check(path):
 
 
 def main():
-    headers = sorted(pathlib.Path(sys.argv[1], "lawn").glob("*.h"))
+    headers = [header for directory in sys.argv[1:]
+               for header in sorted(pathlib.Path(directory, "lawn").glob("*.h"))]
     silent = [line for header in headers for line in check(header)]
     print("\n".join(silent) or f"{len(headers)} headers")
     return bool(silent)

@@ -1,0 +1,142 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// lawnctl: starts, stops and shows durable timers, consumes what has fired, and
+// tests a store. See lawnctl(1).
+
+#include "beside.h"
+#include "commands.h"
+#include "output.h"
+
+#include "../../tools/finish.h"
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <unistd.h>
+
+namespace lawnctl
+{
+
+namespace
+{
+
+const char help[] =
+    R"(usage: lawnctl [--redis URL] [--namespace NS] [--json] COMMAND
+
+Commands:
+  start ID [--in DURATION | --at UNIX_SECONDS] [--payload TEXT]
+      [--every DURATION | --cron EXPRESSION [--zone ZONE]]
+      [--durability async|fsync|replicated:N]
+      [--target stream|stream:KEY|http://...|https://...]
+      [--max-attempts N] [--misfire fire|skip:DURATION|coalesce]
+                  start a timer, or start it anew; without --cron it needs
+                  --in or --at
+  stop ID [--durability ...]
+                  prints `stopped`, `too late` (status 3), `unknown` (4)
+  get ID          print the state of a timer
+  consume --group G [--count N] [--timeout DURATION] [--lease DURATION]
+      [--answer done|fail|retry:DURATION] [--no-ack]
+                  print and answer what fires, a line for each:
+                  ID GENERATION DUE DELIVERED ATTEMPT PAYLOAD
+  list [--state STATE] [--limit N]
+                  print timers: ID STATE GENERATION DUE ATTEMPT
+  dead [--limit N] [--replay ID]
+                  print dead letters, or start one anew:
+                  ID GENERATION DUE ATTEMPT REASON ERROR
+  stats           print counts of the namespace
+  drain [--timeout DURATION] [--end]
+                  take no starts and wait until no timer is left (periodic
+                  ones must be stopped); --end takes starts again
+  load --rate N --seconds S [--delay DURATION [--spread DURATION]]
+      [--pumps N] [--consumers N] [--leave]
+                  start timers at a rate, and measure; pumps (0: those that
+                  run already) and consumers are threads of this process
+  verify ...      as lawn-verify: kill and stop processes and a store of its
+                  own at random, and check that no timer is lost
+
+  --redis URL     the store (default: redis://127.0.0.1:6379)
+  --namespace NS  timers of different namespaces do not meet (default: lawn)
+  --json          print one JSON object a line
+  -h, --help      show this text
+  -V, --version   show the version
+
+Durations: 250ms, 2s, 5m, 3h, 10d.
+
+URLs:
+  redis://[[user]:password@]host[:port][/db]
+  unix:/path[?db=N]
+  sentinel://[[user]:password@]host:port[,host:port...]/master[/db]
+)";
+
+struct Command {
+    const char *name;
+    int (*run)(const Settings &settings, Arguments &arguments);
+};
+
+const Command commands[] = {
+    {"start", command_start}, {"stop", command_stop},
+    {"get", command_get},     {"consume", command_consume},
+    {"list", command_list},   {"dead", command_dead},
+    {"stats", command_stats}, {"drain", command_drain},
+    {"load", command_load},
+};
+
+// It is a program of its own, which takes the same words but for the command.
+[[noreturn]] void become_verify(char **argv)
+{
+    const std::string program = program_beside("lawn-verify");
+    std::vector<char *> words;
+    bool is_command = false;
+    for (; *argv != nullptr; ++argv) {
+        if (!is_command && strcmp(*argv, "verify") == 0) {
+            is_command = true;
+        } else {
+            words.push_back(*argv);
+        }
+    }
+    words.push_back(nullptr);
+    execvp(program.c_str(), words.data());
+    fail(program + ": " + strerror(errno));
+}
+
+int run(int argc, char **argv)
+{
+    Arguments arguments(argc, argv,
+                        {"--json", "--help", "-h", "--version", "-V",
+                         "--no-ack", "--end", "--leave", // of verify:
+                         "--calm", "--clocks", "--cluster", "--failover"});
+    if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
+        fputs(help, stdout);
+        return finish_output("lawnctl");
+    }
+    if (arguments.take_flag("--version") || arguments.take_flag("-V")) {
+        print_line(std::string("lawnctl ") + lawn_version());
+        return 0;
+    }
+    const Settings settings = take_settings(arguments);
+    const std::string name = arguments.take_word("COMMAND");
+    if (name == "verify") {
+        become_verify(argv);
+    }
+    for (const Command &command : commands) {
+        if (name == command.name) {
+            return command.run(settings, arguments);
+        }
+    }
+    fail("there is no command '" + payload_text(name.data(), name.size()) +
+         "'; see --help");
+}
+
+} // namespace
+
+} // namespace lawnctl
+
+int main(int argc, char **argv)
+{
+    try {
+        return lawnctl::run(argc, argv);
+    } catch (const std::exception &error) {
+        lawnctl::fail(error.what());
+    }
+}

@@ -1,0 +1,70 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Channels (link.h). The session belongs to the link; what the caller owns is
+// only a handle, so that it may be destroyed in a callback of the session.
+
+#ifndef LAWN_SRC_DURABLE_CHANNEL_H
+#define LAWN_SRC_DURABLE_CHANNEL_H
+
+#include "src/link.h"
+#include "src/session.h"
+
+namespace lawn::durable
+{
+
+class LinkImpl;
+
+class ChannelSession final : public Session
+{
+public:
+    ChannelSession(LinkImpl &link, unsigned shard, Words subscribe,
+                   Channel::Events events);
+
+    void send_command(const Args &command, uint64_t timeout_us, Done done);
+    // No event is told any more.
+    void mute();
+    // The shard may have moved.
+    void check_endpoint();
+    const std::string &trouble() const
+    {
+        return trouble_;
+    }
+
+private:
+    bool find(Endpoint *endpoint_p) override;
+    void greet() override;
+    void on_ready() override;
+    void on_failed(const Failure &failure) override;
+    void on_message(const redisReply &reply) override;
+    void on_answer(const Done &done, const redisReply *reply, lawn_time_t sent);
+    void reject();
+
+    LinkImpl &link_;
+    unsigned shard_;
+    Words subscribe_;
+    Channel::Events events_;
+    bool is_muted_ = false;
+    bool was_ready_ = false;
+    std::string trouble_;
+    Timer restart_; // not from within an answer
+    std::vector<Done> rejected_;
+    Timer rejecting_;
+};
+
+class ChannelHandle final : public Channel
+{
+public:
+    ChannelHandle(LinkImpl &link, ChannelSession *session);
+    ~ChannelHandle() override;
+    bool is_connected() const override;
+    const std::string &trouble() const override;
+    void send(const Args &command, uint64_t timeout_us, Done done) override;
+
+private:
+    LinkImpl &link_;
+    ChannelSession *session_;
+};
+
+} // namespace lawn::durable
+
+#endif

@@ -1,0 +1,93 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The functions of the C API for consumers (lawn/durable.h).
+
+#include "base/base.h"
+#include "src/consumer.h"
+#include "src/guard.h"
+#include "src/name.h"
+
+using lawn::durable::attempt;
+using lawn::durable::ConsumerConfig;
+using lawn::durable::ConsumerCore;
+using lawn::durable::guarded;
+using lawn::durable::Key;
+
+struct lawn_durable_consumer : lawn::durable::Handle<ConsumerCore> {
+    using Handle::Handle;
+};
+
+static ConsumerConfig config_of(const lawn_durable_consume_t &params)
+{
+    ConsumerConfig config;
+    config.group = params.group ? params.group : "lawn";
+    config.name = params.name ? params.name : lawn::durable::unique_name();
+    config.stream = params.pushes ? Key::push : Key::out;
+    config.no_answer = params.no_answer;
+    config.max_in_flight = params.max_in_flight ? params.max_in_flight : 256;
+    config.limit = params.limit;
+    config.lease_us = params.lease_us ? params.lease_us : 30000000;
+    return config;
+}
+
+lawn_status_t lawn_durable_consume_sized(lawn_durable_t *durable,
+                                         const lawn_durable_consume_t *consume,
+                                         size_t size,
+                                         lawn_durable_deliver_fn_t deliver,
+                                         void *arg,
+                                         lawn_durable_consumer_t **consumer_p)
+{
+    return guarded([&] {
+        lawn_durable_consume_t params;
+        if (!lawn::read_known(consume, size, &params)) {
+            return LAWN_ERR_UNSUPPORTED;
+        }
+        const ConsumerConfig config = config_of(params);
+        if (!durable || durable->is_closing || !deliver || !consumer_p ||
+            !lawn::durable::id_is_valid(config.group) ||
+            !lawn::durable::id_is_valid(config.name) ||
+            config.lease_us < lawn::durable::shortest_lease_us ||
+            config.lease_us > lawn::durable::longest_lease_us) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+        *consumer_p = new lawn_durable_consumer(durable, config, deliver, arg);
+        return LAWN_OK;
+    });
+}
+
+lawn_status_t lawn_durable_answer(lawn_durable_consumer_t *consumer,
+                                  const lawn_durable_delivery_t *delivery,
+                                  lawn_durable_answer_t answer,
+                                  uint64_t delay_us, const char *error,
+                                  lawn_durable_fn_t done, void *arg)
+{
+    return guarded([&] {
+        return consumer && answer >= LAWN_DURABLE_DONE &&
+                       answer <= LAWN_DURABLE_DEFER
+                   ? consumer->core->answer(delivery, answer, delay_us, error,
+                                            done, arg)
+                   : LAWN_ERR_INVALID_PARAM;
+    });
+}
+
+void lawn_durable_extend(lawn_durable_consumer_t *consumer,
+                         const lawn_durable_delivery_t *delivery)
+{
+    // A lease that is not extended is what a lost request would give.
+    attempt([&] { consumer->core->extend(delivery); });
+}
+
+void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer)
+{
+    consumer->core->stop();
+}
+
+size_t lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer)
+{
+    return consumer->core->in_flight();
+}
+
+void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer)
+{
+    delete consumer;
+}

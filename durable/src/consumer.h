@@ -1,0 +1,253 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A consumer: it joins the group, reads the streams of all shards, gives what
+// it has read to the program, and sends the answers. What others have left
+// unanswered for longer than the lease it takes over.
+//
+// Shards are joined one by one. One that cannot be joined, or read, is left out
+// and tried again now and then; the others are read meanwhile.
+
+#ifndef LAWN_SRC_DURABLE_CONSUMER_H
+#define LAWN_SRC_DURABLE_CONSUMER_H
+
+#include "src/answers.h"
+#include "src/codec.h"
+#include "src/handle.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace lawn::durable
+{
+
+struct ConsumerConfig {
+    std::string group;
+    std::string name;
+    Key stream = Key::out;
+    bool no_answer = false;
+    size_t max_in_flight = 0;
+    uint64_t limit = 0;
+    uint64_t lease_us = 0;
+};
+
+// What the program is given, and what is needed for its answer.
+struct Delivery {
+    lawn_durable_delivery_t view;
+    unsigned shard;
+    std::string entry; // its number in the stream
+    std::string id;
+    std::string identity;
+    std::string target;
+    std::string payload;
+    lawn_time_t come; // here
+    uint64_t backoff_min_us;
+    uint64_t backoff_max_us;
+};
+
+// What the consumer knows of a shard.
+struct ConsumedShard {
+    bool is_joining = false; // asked, and not answered
+    bool is_joined = false;
+    // A read of several shards has failed, or of this one: it is read alone
+    // before it is read with others again.
+    bool is_suspect = false;
+    bool is_taking = false;
+    bool is_known = false;    // `inherited_` has its entries
+    std::string trouble;      // why it cannot be read
+    std::string take_trouble; // why nothing can be taken over
+};
+
+class ConsumerCore;
+
+// Reads the streams of some shards, on a connection of its own: of all shards,
+// or in a Cluster of one.
+class Reader
+{
+public:
+    Reader(ConsumerCore &core, std::vector<unsigned> shards);
+
+    void open();
+    void close();
+    // Reads, unless it does already or has no room. Without memory, a little
+    // later.
+    void read();
+    // It recovers, or waits for what is being taken over to begin with it.
+    bool wants_nothing_taken() const;
+
+private:
+    void on_connected();
+    // Those to read now: one that must be read alone, or all that are joined.
+    std::vector<unsigned> readable() const;
+    bool must_recover() const;
+    void read_next();
+    void send_read(std::vector<unsigned> shards, size_t count,
+                   bool is_blocking);
+    Args command(const std::vector<unsigned> &shards, size_t count,
+                 bool is_blocking) const;
+    void on_read(const std::vector<unsigned> &shards, const Answer &answer);
+    void on_refused(const std::vector<unsigned> &shards, const Answer &answer);
+    // The same of the whole server: told when it has not passed for as long as
+    // a request may take.
+    void on_busy(const std::vector<unsigned> &shards, const Answer &answer);
+    void recover();
+    void recover_one();
+    void ask(unsigned shard, const Args &command, Done done);
+    void on_pending(unsigned shard, const Answer &answer);
+    // Has the store give this consumer the entries again that it has given
+    // before, the last one first.
+    void regain(unsigned shard, std::vector<std::string> entries);
+    void on_regained(unsigned shard, std::vector<std::string> left,
+                     const Answer &answer);
+    void on_recovered();
+    // Hands what a reply of XREADGROUP has to the core, and returns how many
+    // entries that is.
+    size_t take_entries(const redisReply *reply);
+
+    ConsumerCore &core_;
+    const std::vector<unsigned> shards_;
+    std::unordered_map<std::string, unsigned> keys_; // the shards of them
+    std::unique_ptr<Channel> channel_;
+    Timer pause_;
+    // By the server, and without an answer to a read since then; or infinity.
+    lawn_time_t refused_since_ = LAWN_TIME_INFINITY;
+    size_t next_ = 0;    // where to look next, when there is little room
+    size_t in_vain_ = 0; // how many in succession had nothing
+    size_t round_ = 0;   // how many there are to look at; 0: one is read alone
+    std::vector<unsigned> to_recover_; // shards, the last one first
+    bool is_busy_ = true;              // reads, pauses, or is not connected
+    bool is_recovered_ = false;
+};
+
+class ConsumerCore : public Attachable<ConsumerCore>
+{
+public:
+    ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
+                 lawn_durable_deliver_fn_t deliver, void *arg);
+
+    // Begins when the store is reached.
+    void open();
+    void stop();
+    // No callbacks from now on.
+    void close();
+
+    lawn_status_t answer(const lawn_durable_delivery_t *delivery,
+                         lawn_durable_answer_t answer, uint64_t delay_us,
+                         const char *error, lawn_durable_fn_t done, void *arg);
+    void extend(const lawn_durable_delivery_t *delivery);
+    std::string trouble() const;
+    size_t in_flight() const
+    {
+        return live_.size() + answers_->size();
+    }
+
+private:
+    friend class Reader;
+    using Name = std::pair<unsigned, std::string>; // shard and entry
+
+    // In joining.cc.
+    void start();
+    void join_all();
+    void join(unsigned shard);
+    void on_joined(unsigned shard, const Answer &answer);
+    void on_not_joined(unsigned shard, const Answer &answer);
+    void rejoin();
+    // All of them have been asked to be joined, and have answered.
+    bool is_settled(const std::vector<unsigned> &shards) const;
+    void set_trouble(unsigned shard, const Answer &answer);
+    void tell(unsigned shard, const char *why);
+    void set_take_trouble(unsigned shard, const Answer &answer);
+    void leave_out(unsigned shard, const Answer &answer);
+
+    void take();
+    // The next shards, for as long as there is room.
+    void take_more();
+    void take_from(unsigned shard);
+    // Takes at most `count` whose lease is over, or those whose entries are
+    // added to its arguments.
+    Call take_call(unsigned shard, size_t count) const;
+    void on_taken(unsigned shard, size_t count, const Answer &answer);
+    // Puts into the backlog what lawn_take has answered. Returns whether it has
+    // more.
+    bool add_taken(unsigned shard, const Answer &answer);
+    // The one that reads the stream of the shard.
+    Reader &reader_of(unsigned shard) const
+    {
+        return *readers_[readers_.size() == 1 ? 0 : shard];
+    }
+
+    // How many more entries may be read.
+    size_t room() const;
+    // Puts an entry into the backlog; `deliveries` 0: the reply has it.
+    void add(unsigned shard, const redisReply *reply, unsigned deliveries);
+    void bury(const Name &name);
+    // Gives what was read, and reads on.
+    void give();
+    void give_one();
+    void give_back();
+    // Takes out of the backlog what has been there for so long: the entries of
+    // each shard.
+    std::map<unsigned, std::vector<std::string>> take_backlog(lawn_time_t age);
+    // What has waited for room for half of its lease goes to others.
+    void release_backlog();
+    lawn_time_t half_lease() const
+    {
+        const double usec = static_cast<double>(config_.lease_us) / 2;
+        return lawn_time_from_usec(usec);
+    }
+    // Asks which entries the store has given to this consumer.
+    Args pending_command(unsigned shard) const;
+    bool is_inherited(unsigned shard, const std::string &entry) const
+    {
+        return inherited_.count({shard, entry}) > 0;
+    }
+    // Those of its answer that are not here.
+    std::vector<std::string> not_here(unsigned shard,
+                                      const Answer &answer) const;
+    std::string verdict(const Delivery &delivery, lawn_durable_answer_t answer,
+                        uint64_t delay_us, const char *error);
+
+    lawn_durable_t *const durable_;
+    Link &link_;
+    const ConsumerConfig config_;
+    const lawn_durable_deliver_fn_t deliver_;
+    void *const arg_;
+    std::shared_ptr<Answers> answers_;
+    std::vector<std::unique_ptr<Reader>> readers_;
+    std::deque<std::unique_ptr<Delivery>> backlog_; // read and not given
+    std::unordered_map<const lawn_durable_delivery_t *,
+                       std::unique_ptr<Delivery>>
+        live_;            // given and not answered
+    std::set<Name> held_; // entries that are here, until the store has answers
+    // Entries that a program of the same name was given, and that have not been
+    // given to this one. Each delivery of them has counted.
+    std::set<Name> inherited_;
+    std::vector<ConsumedShard> shards_;
+    Timer join_pause_;
+    Timer take_timer_;
+    Timer give_timer_;    // for want of memory
+    Timer backlog_timer_; // the first of the backlog has waited too long
+    std::mt19937_64 random_;
+    std::string first_; // the group whose answers count; "": not known
+    uint64_t given_ = 0;
+    size_t asked_ = 0;     // to take over, and not answered
+    size_t to_take_ = 0;   // shards to look at
+    size_t next_take_ = 0; // the next one
+    unsigned leader_ = 0;  // the shard that is asked for it
+    bool is_giving_ = false;
+    bool is_stopped_ = false;
+};
+
+// Expired leases are looked for twice in a lease.
+constexpr uint64_t shortest_lease_us = 10000;
+constexpr uint64_t longest_lease_us = 1000000000000; // 11 days
+
+} // namespace lawn::durable
+
+#endif

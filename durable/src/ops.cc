@@ -1,0 +1,449 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Start, stop, update, get and count (lawn/durable.h).
+
+#include "base/base.h"
+#include "src/codec.h"
+#include "src/cron.h"
+#include "src/guard.h"
+#include "src/handle.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <memory>
+
+using namespace lawn;
+using namespace lawn::durable;
+
+namespace
+{
+
+constexpr uint64_t usec_per_msec = 1000;
+constexpr uint64_t min_every_us = 10000; // pumps must be able to keep up
+
+void tell(lawn_durable_fn_t done, void *arg,
+          const lawn_durable_result_t &result)
+{
+    if (done) {
+        done(arg, &result);
+    }
+}
+
+// Answers with what `read` makes of the reply; false: it is not as it should
+// be.
+template <typename Read>
+Done answer_with(lawn_durable_fn_t done, void *arg, const Read &read)
+{
+    return [done, arg, read](const Answer &answer) {
+        lawn_durable_result_t result = {};
+        result.status = answer.status;
+        if (answer.status == LAWN_OK && !read(answer, &result)) {
+            result = {};
+            result.status = LAWN_ERR_CORRUPT;
+            result.error = "the store's reply is not ours";
+        } else if (result.status != LAWN_OK && !result.error) {
+            result.error = answer.error;
+        }
+        tell(done, arg, result);
+    };
+}
+
+lawn_status_t check_request(const lawn_durable_t *durable, const char *id)
+{
+    if (durable->is_closing || !id || !id_is_valid(id)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    return durable->link->requests() < durable->params.max_requests
+               ? LAWN_OK
+               : LAWN_ERR_BUSY;
+}
+
+bool is_payload(const void *payload, size_t size)
+{
+    return size <= LAWN_DURABLE_MAX_PAYLOAD && (payload || size == 0);
+}
+
+bool is_due(int64_t due_us, uint64_t delay_us)
+{
+    return due_us >= 0 && due_us <= max_time &&
+           delay_us <= static_cast<uint64_t>(max_time);
+}
+
+std::string_view view(const void *payload, size_t size)
+{
+    return {static_cast<const char *>(payload), size};
+}
+
+// The argument of lawn_start and lawn_update.
+std::string when(int64_t due_us, uint64_t delay_us)
+{
+    return due_us != 0 ? std::to_string(due_us)
+                       : "+" + std::to_string(delay_us);
+}
+
+// Rounds up. False: too long for 32 bits.
+bool to_msec(uint64_t usec, uint32_t *msec_p)
+{
+    const uint64_t msec = usec / usec_per_msec + (usec % usec_per_msec != 0);
+    *msec_p = static_cast<uint32_t>(msec);
+    return msec <= UINT32_MAX;
+}
+
+bool read_options(const lawn_durable_start_t &start, Options *options)
+{
+    options->token = start.token;
+    options->max_attempts = static_cast<uint16_t>(start.max_attempts);
+    options->misfire = static_cast<uint8_t>(start.misfire);
+    options->every_us = static_cast<int64_t>(start.every_us);
+    options->cron = start.cron ? start.cron : "";
+    options->zone = start.cron && start.zone ? start.zone : "";
+    options->target = start.target ? start.target : "";
+    std::string error;
+    return start.max_attempts <= UINT16_MAX &&
+           static_cast<unsigned>(start.misfire) <= LAWN_DURABLE_COALESCE &&
+           to_msec(start.backoff_min_us, &options->backoff_min_ms) &&
+           to_msec(start.backoff_max_us, &options->backoff_max_ms) &&
+           to_msec(start.misfire_us, &options->misfire_ms) &&
+           (start.every_us == 0 || start.every_us >= min_every_us) &&
+           start.every_us <= static_cast<uint64_t>(max_time) &&
+           (start.every_us == 0 || !start.cron) &&
+           (!start.target || check_target(start.target, &error));
+}
+
+int64_t realtime_us()
+{
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return int64_t{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+}
+
+// A cron timer takes its times from the store's clock, which is known when the
+// request is sent. (Before the first answer of a node of a Cluster, that of
+// another node, or this machine's, has to do: the first time only is by it.)
+struct CronStart {
+    lawn_durable_start_t start;
+    Cron cron;
+    std::string line;
+    std::string zone;
+    std::string payload;
+    std::string target;
+    Options options;
+};
+
+void complete(const Link &link, CronStart *cron, unsigned shard, Args *args)
+{
+    const lawn_time_t time = link.loop().now();
+    int64_t now = link.store_time(shard, time);
+    now = now != 0 ? now : link.store_time(0, time);
+    now = now != 0 ? now : realtime_us();
+    const lawn_durable_start_t &start = cron->start;
+    int64_t due = start.due_us;
+    if (due == 0 && start.delay_us != 0) {
+        due = now + static_cast<int64_t>(start.delay_us);
+    } else if (due == 0 && !cron->cron.next(now, &due)) {
+        due = max_time; // beyond what can be stored
+    }
+    int64_t next = 0;
+    cron->options.next_us = cron->cron.next(due, &next) ? next : 0;
+    args->push_back(std::to_string(due));
+    args->push_back(encode_tail(cron->options, cron->payload));
+}
+
+// The function that completes the arguments of a cron timer.
+bool read_cron(const lawn_durable_t *durable, const lawn_durable_start_t &start,
+               Options options,
+               std::function<void(unsigned, Args *)> *complete_p)
+{
+    const auto cron = std::make_shared<CronStart>();
+    std::string error;
+    cron->start = start;
+    cron->line = start.cron;
+    cron->zone = start.zone ? start.zone : "";
+    cron->payload = view(start.payload, start.payload_size);
+    cron->target = options.target;
+    options.cron = cron->line;
+    options.zone = cron->zone;
+    options.target = cron->target;
+    cron->options = options;
+    const Link *const link = durable->link.get();
+    *complete_p = [link, cron](unsigned shard, Args *args) {
+        complete(*link, cron.get(), shard, args);
+    };
+    return cron->cron.parse(cron->line, cron->zone, &error) &&
+           !encode_tail(options, cron->payload).empty();
+}
+
+lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
+                    lawn_durable_fn_t done, void *arg)
+{
+    const lawn_status_t status = check_request(durable, start.id);
+    Options options;
+    if (status != LAWN_OK) {
+        return status;
+    }
+    if (!is_due(start.due_us, start.delay_us) ||
+        !is_payload(start.payload, start.payload_size) ||
+        !check_durability(start.durability) || !read_options(start, &options)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    Call call = {};
+    call.function = "lawn_start";
+    call.tells_shards = true;
+    call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
+    call.joins = true;
+    call.id = start.id;
+    call.args = {start.id};
+    call.durability = start.durability;
+    if (start.cron) {
+        if (!read_cron(durable, start, options, &call.prepare)) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+    } else {
+        call.args.push_back(when(start.due_us, start.delay_us));
+        call.args.push_back(
+            encode_tail(options, view(start.payload, start.payload_size)));
+        if (call.args.back().empty()) {
+            return LAWN_ERR_INVALID_PARAM;
+        }
+    }
+    durable->link->call(
+        std::move(call),
+        answer_with(done, arg,
+                    [](const Answer &answer, lawn_durable_result_t *result) {
+                        Started started;
+                        const bool is_good = decode(answer.reply, &started);
+                        result->state =
+                            static_cast<lawn_durable_state_t>(started.state);
+                        result->generation = started.generation;
+                        result->due_us = started.due_us;
+                        return is_good;
+                    }));
+    return LAWN_OK;
+}
+
+lawn_status_t update(lawn_durable_t *durable,
+                     const lawn_durable_update_t &update,
+                     lawn_durable_fn_t done, void *arg)
+{
+    const lawn_status_t status = check_request(durable, update.id);
+    if (status != LAWN_OK) {
+        return status;
+    }
+    const bool has_due = update.due_us != 0 || update.delay_us != 0;
+    if (!is_due(update.due_us, update.delay_us) ||
+        !is_payload(update.payload, update.payload_size) ||
+        !check_durability(update.durability) ||
+        (!has_due && !update.set_payload)) {
+        return LAWN_ERR_INVALID_PARAM;
+    }
+    Call call = {};
+    call.function = "lawn_update";
+    call.tells_shards = true;
+    call.keys = {Key::due, Key::body, Key::meta};
+    call.id = update.id;
+    call.args = {update.id, std::to_string(update.generation),
+                 has_due ? when(update.due_us, update.delay_us) : ""};
+    call.durability = update.durability;
+    if (update.set_payload) {
+        call.args.emplace_back(view(update.payload, update.payload_size));
+    }
+    durable->link->call(
+        std::move(call),
+        answer_with(
+            done, arg, [](const Answer &answer, lawn_durable_result_t *result) {
+                Updated updated;
+                const bool is_good = decode(answer.reply, &updated);
+                result->generation = updated.generation;
+                if (updated.updated) {
+                    result->state = LAWN_DURABLE_PENDING;
+                    result->due_us = updated.due_us;
+                } else {
+                    result->state =
+                        static_cast<lawn_durable_state_t>(updated.state);
+                    result->status = LAWN_ERR_NO_ELEM;
+                    result->error = "it is not pending with that generation";
+                }
+                return is_good;
+            }));
+    return LAWN_OK;
+}
+
+bool read_got(const Answer &answer, lawn_durable_result_t *result)
+{
+    Got got;
+    if (!decode(answer.reply, &got)) {
+        return false;
+    }
+    result->state = static_cast<lawn_durable_state_t>(got.state);
+    if (got.state == LAWN_DURABLE_PENDING ||
+        got.state == LAWN_DURABLE_DELIVERED) {
+        result->generation = got.body.generation;
+        result->due_us = got.body.due_us;
+        result->attempt = got.body.attempt;
+        result->payload = got.body.payload.data();
+        result->payload_size = got.body.payload.size();
+    } else if (got.state != LAWN_DURABLE_UNKNOWN) {
+        result->generation = got.end.generation;
+        result->due_us = got.end.due_us;
+        result->attempt = got.end.attempt;
+    }
+    return true;
+}
+
+// The sum over all shards. The first failure is the result's.
+struct Count {
+    lawn_durable_fn_t done;
+    void *arg;
+    unsigned missing = 0;
+    uint64_t sum = 0;
+    lawn_status_t status = LAWN_OK;
+    std::string error;
+};
+
+void add(Count *count, const Answer &answer)
+{
+    if (count->missing == 0) {
+        return; // it was told that there is no memory for the rest
+    }
+    if (answer.status != LAWN_OK) {
+        count->status = answer.status;
+        attempt([&] { count->error = answer.error; });
+    } else if (answer.reply->type != REDIS_REPLY_INTEGER ||
+               answer.reply->integer < 0) {
+        count->status = LAWN_ERR_CORRUPT;
+        count->error = "the store's reply is not ours";
+    } else {
+        count->sum += static_cast<uint64_t>(answer.reply->integer);
+    }
+    if (--count->missing == 0) {
+        lawn_durable_result_t result = {};
+        result.status = count->status;
+        result.error =
+            count->status == LAWN_OK ? nullptr : count->error.c_str();
+        result.count = count->status == LAWN_OK ? count->sum : 0;
+        tell(count->done, count->arg, result);
+    }
+}
+
+void count_shards(Link *link, const std::shared_ptr<Count> &count)
+{
+    count->missing = link->shards();
+    for (unsigned i = 0; i < link->shards(); ++i) {
+        Call call;
+        call.function = "lawn_count";
+        call.keys = {Key::due, Key::body, Key::cron};
+        call.shard = i;
+        call.reads_only = true;
+        link->call(std::move(call),
+                   [count](const Answer &answer) { add(count.get(), answer); });
+    }
+}
+
+} // namespace
+
+lawn_status_t lawn_durable_start_sized(lawn_durable_t *durable,
+                                       const lawn_durable_start_t *params,
+                                       size_t size, lawn_durable_fn_t done,
+                                       void *arg)
+{
+    return guarded([&] {
+        lawn_durable_start_t known;
+        return read_known(params, size, &known)
+                   ? start(durable, known, done, arg)
+                   : LAWN_ERR_UNSUPPORTED;
+    });
+}
+
+lawn_status_t lawn_durable_update_sized(lawn_durable_t *durable,
+                                        const lawn_durable_update_t *params,
+                                        size_t size, lawn_durable_fn_t done,
+                                        void *arg)
+{
+    return guarded([&] {
+        lawn_durable_update_t known;
+        return read_known(params, size, &known)
+                   ? update(durable, known, done, arg)
+                   : LAWN_ERR_UNSUPPORTED;
+    });
+}
+
+lawn_status_t lawn_durable_stop(lawn_durable_t *durable, const char *id,
+                                int durability, lawn_durable_fn_t done,
+                                void *arg)
+{
+    return guarded([&] {
+        const lawn_status_t status = check_request(durable, id);
+        if (status != LAWN_OK || !check_durability(durability)) {
+            return status != LAWN_OK ? status : LAWN_ERR_INVALID_PARAM;
+        }
+        Call call = {};
+        call.function = "lawn_stop";
+        call.tells_shards = true;
+        call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
+        call.id = id;
+        call.args = {id};
+        call.durability = durability;
+        durable->link->call(
+            std::move(call),
+            answer_with(
+                done, arg,
+                [](const Answer &answer, lawn_durable_result_t *result) {
+                    Stopped stopped;
+                    const bool is_good = decode(answer.reply, &stopped);
+                    result->state =
+                        static_cast<lawn_durable_state_t>(stopped.state);
+                    result->generation = stopped.generation;
+                    return is_good;
+                }));
+        return LAWN_OK;
+    });
+}
+
+lawn_status_t lawn_durable_get(lawn_durable_t *durable, const char *id,
+                               lawn_durable_fn_t done, void *arg)
+{
+    return guarded([&] {
+        const lawn_status_t status = check_request(durable, id);
+        if (status != LAWN_OK) {
+            return status;
+        }
+        Call call = {};
+        call.function = "lawn_get";
+        call.tells_shards = true;
+        call.keys = {Key::due, Key::body, Key::meta, Key::ended0, Key::ended1};
+        call.id = id;
+        call.args = {id};
+        call.reads_only = true;
+        durable->link->call(std::move(call), answer_with(done, arg, read_got));
+        return LAWN_OK;
+    });
+}
+
+lawn_status_t lawn_durable_count(lawn_durable_t *durable,
+                                 lawn_durable_fn_t done, void *arg)
+{
+    return guarded([&] {
+        const lawn_status_t status = check_request(durable, "-");
+        if (status != LAWN_OK) {
+            return status;
+        }
+        const auto count = std::make_shared<Count>();
+        count->done = done;
+        count->arg = arg;
+        // How many shards there are is known when this is answered.
+        Call call = {};
+        call.function = "lawn_version";
+        call.reads_only = true;
+        Link *const link = durable->link.get();
+        link->call(std::move(call), [link, count](const Answer &answer) {
+            if (answer.status == LAWN_OK) {
+                count_shards(link, count);
+            } else {
+                count->missing = 1;
+                add(count.get(), answer);
+            }
+        });
+        return LAWN_OK;
+    });
+}
