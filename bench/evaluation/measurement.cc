@@ -226,7 +226,7 @@ private:
 
     void expire(const Object *object)
     {
-        const size_t before = most_ - lawn::impl_of(lawn_)->left;
+        const size_t before = most_ - lawn::impl_of(lawn_)->budget_left;
         const Time at = now_ + (before + 1) * load_.touch_cost;
         --running_[object->group];
         if (is_measuring_) {

@@ -80,7 +80,7 @@ LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
     lawn_link_t *const link = &timer->link;
     lawn_link_t *last = queue->timers.prev;
     /* The first timer sets the alarm. */
-    if (LAWN_UNLIKELY(deadline < latest || deadline >= lawn->limit ||
+    if (LAWN_UNLIKELY(deadline < latest || deadline >= lawn->inline_limit ||
                       last == &queue->timers || last == link)) {
         lawn_queue_start_rest(queue, timer);
         return;

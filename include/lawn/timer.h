@@ -68,10 +68,11 @@ struct lawn_impl {
 typedef struct lawn lawn_t;
 struct lawn {
 #endif
-    lawn_time_t now;   /* the latest time seen */
-    lawn_time_t next;  /* an advance before this time has nothing to do */
-    lawn_time_t limit; /* 2^63 or 0: inline functions handle only deadlines
-                        * below it */
+    lawn_time_t now;  /* the latest time seen */
+    lawn_time_t next; /* an advance before this time has nothing to do */
+    /* Inline functions handle only deadlines below it: 2^63, or 0 with an
+     * observer, in a pass, and after lawn_settle(). */
+    lawn_time_t inline_limit;
     size_t running;
     void *observer; /* NULL, or is told of every call */
 };
@@ -134,10 +135,12 @@ LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer,
  * re-arms its own timer with 0 cannot spin. If `now` is before the latest time
  * that this lawn has seen, the latest time is used.
  *
- * Deadlines from LAWN_TIME_INFINITY - 1 on never come. So a negative difference
- * that is passed as the ttl, such as (lawn_time_t)-5, gives a timer that never
- * fires, and no check detects the mistake. If a deadline may be past, use
- * lawn_timer_start_at(). This is the paper's StartTimer. */
+ * Deadlines from LAWN_TIME_INFINITY - 1 on never come. A negative difference
+ * that is passed as the ttl, such as (lawn_time_t)-5, is a TTL of nearly 2^64
+ * ticks: the sum overflows, and the timer never fires. Only if `now` is below 3
+ * does it not overflow, and the timer fires at 2^64 - 5 + now. No check detects
+ * the mistake. If a deadline may be past, use lawn_timer_start_at(). This is the
+ * paper's StartTimer. */
 LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                   lawn_time_t now, lawn_time_t ttl);
 
@@ -295,7 +298,7 @@ LAWN_INLINE void lawn_timer_start_at(lawn_t *lawn, lawn_timer_t *timer,
 {
     lawn_see(lawn, now);
     if (LAWN_LIKELY(timer->link.next && deadline >= timer->check &&
-                    deadline < lawn->limit)) {
+                    deadline < lawn->inline_limit)) {
         lawn->running += LAWN_IS_INFINITY(timer->deadline);
         timer->deadline = deadline;
         return;
@@ -315,7 +318,7 @@ LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
 
 /* True if the timer runs and the limit allows the inline path. An idle timer
  * has deadline INFINITY, or 0, which wraps around: neither passes. */
-#define LAWN_IS_OPEN(lawn, timer) ((timer)->deadline - 1 < (lawn)->limit)
+#define LAWN_IS_OPEN(lawn, timer) ((timer)->deadline - 1 < (lawn)->inline_limit)
 
 LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
 {

@@ -190,7 +190,7 @@ lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
     if (status == LAWN_OK) {
         // Or a trace would begin when the counter was 0.
         lawn_see(engine->lawn, engine->now);
-        impl_of(engine->lawn)->late = &engine->late;
+        count_late(engine->lawn, &engine->late);
         status = open_trace(engine);
     }
     if (status == LAWN_OK) {

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "base/ticks.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 #include <lawn/engine.h>
 

@@ -16,7 +16,7 @@
 
 #include "base/probe.h"
 #include "base/sequence.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 using namespace lawn;
 

@@ -8,7 +8,7 @@
 #include "base/mix.h"
 #include "clock/convert.h"
 #include "group/pages.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 using namespace lawn;
 
@@ -67,7 +67,7 @@ lawn_status_t open_shard(lawn_group_t *group, lawn_shard_t *shard)
     }
     lawn_box_on_wake(shard->box, ring, shard);
     if (group->params.moves_memory) {
-        hold_pages(shard, 0, impl_of(shard->lawn)->memory);
+        hold_pages(shard, 0, memory_of(shard->lawn));
         hold_pages(shard, 1, shard->box);
     }
     return LAWN_OK;

@@ -4,7 +4,7 @@
 // (group_impl.h has the rules), runs its shards, and prepares to sleep.
 
 #include "group/group_impl.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 #include <limits.h>
 

@@ -114,11 +114,10 @@ const Node *node_of(const lawn_timer_t *timer)
                                         : nullptr;
 }
 
-void on_hand_over(lawn_timer_t *timer)
+void on_drain(lawn_timer_t *timer)
 {
-    if (const Node *const node = node_of(timer)) {
-        forget(node->keyed, find(node->keyed, node->id));
-    }
+    const Node *const node = reinterpret_cast<const Node *>(timer);
+    forget(node->keyed, find(node->keyed, node->id));
 }
 
 size_t power_of_two_from(size_t least)
@@ -172,7 +171,7 @@ void use_slab(lawn_keyed_t *keyed, Slab *slab, size_t nodes, size_t shares)
 // returns false, nothing has changed.
 bool grow(lawn_keyed_t *keyed, size_t more)
 {
-    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
+    const lawn_allocator_t &allocator = allocator_of(keyed->lawn);
     if (more > SIZE_MAX / 8 / sizeof(Node) - keyed->capacity) {
         return false;
     }
@@ -230,7 +229,7 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
         return LAWN_ERR_INVALID_PARAM;
     }
     lawn_keyed_t *const keyed = static_cast<lawn_keyed_t *>(
-        allocate(impl_of(lawn)->allocator, sizeof(lawn_keyed_t)));
+        allocate(allocator_of(lawn), sizeof(lawn_keyed_t)));
     if (!keyed) {
         return LAWN_ERR_NO_MEMORY;
     }
@@ -238,10 +237,10 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
     keyed->lawn = lawn;
     keyed->ttls.lawn = lawn;
     if (!grow(keyed, capacity_hint ? capacity_hint : 1)) {
-        release(impl_of(lawn)->allocator, keyed);
+        release(allocator_of(lawn), keyed);
         return LAWN_ERR_NO_MEMORY;
     }
-    impl_of(lawn)->on_hand_over = on_hand_over;
+    set_kind(lawn, kind_keyed, {on_expired, true, on_drain, nullptr});
     *keyed_p = keyed;
     return LAWN_OK;
 }
@@ -251,7 +250,7 @@ void lawn_keyed_destroy(lawn_keyed_t *keyed)
     if (!keyed) {
         return;
     }
-    const lawn_allocator_t &allocator = impl_of(keyed->lawn)->allocator;
+    const lawn_allocator_t &allocator = allocator_of(keyed->lawn);
     for (size_t i = 0; i <= keyed->bucket_mask; ++i) {
         for (Node *node = keyed->buckets[i]; node; node = node->next) {
             lawn_timer_stop(keyed->lawn, &node->member.timer);

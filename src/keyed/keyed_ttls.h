@@ -10,11 +10,12 @@
 // a queue. The cache forgets the oldest TTLs. If it forgets a TTL before the
 // next timer starts, the TTL is too rare for a queue to be useful.
 
-#ifndef LAWN_SRC_TIMER_KEYED_TTLS_H
-#define LAWN_SRC_TIMER_KEYED_TTLS_H
+#ifndef LAWN_SRC_KEYED_TTLS_H
+#define LAWN_SRC_KEYED_TTLS_H
 
 #include "base/mix.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
+#include "timer/queue.h"
 
 namespace lawn
 {

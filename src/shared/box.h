@@ -7,7 +7,7 @@
 #define LAWN_SRC_SHARED_BOX_H
 
 #include "base/forks.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 #include <lawn/shared.h>
 
@@ -38,7 +38,7 @@ struct lawn_box {
     unsigned running_in;    // `forks` when the latest callback began
 
     // Set before other threads know the box.
-    lawn::Lawn *lawn;
+    lawn_t *lawn;
     void (*wake)(void *arg);
     void *wake_arg;
     lawn_allocator_t allocator;

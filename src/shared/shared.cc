@@ -57,13 +57,12 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
     if (!count_forks()) {
         return LAWN_ERR_NO_MEMORY;
     }
-    Lawn *const owner = impl_of(lawn);
     lawn_box_t *const box =
-        static_cast<lawn_box_t *>(allocate(owner->allocator, sizeof(*box)));
+        static_cast<lawn_box_t *>(allocate(allocator_of(lawn), sizeof(*box)));
     if (!box) {
         return LAWN_ERR_NO_MEMORY;
     }
-    Ops::open(box, owner, on_expired, on_drain);
+    Ops::open(box, lawn, on_expired, on_drain);
     *box_p = box;
     return LAWN_OK;
 }

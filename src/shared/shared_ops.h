@@ -40,15 +40,15 @@ template <class Atomics> struct SharedOps {
     // Makes a box, whose memory is from the lawn's allocator.
     // `plain` is the callback by which the plain timers of shared ones are
     // known.
-    static void open(Box *box, Lawn *lawn, lawn_expired_fn_t plain,
+    static void open(Box *box, lawn_t *lawn, lawn_expired_fn_t plain,
                      void (*on_drain)(lawn_timer_t *))
     {
         *box = {};
         box->users = 1;
         box->lawn = lawn;
-        box->allocator = lawn->allocator;
+        box->allocator = allocator_of(lawn);
         box->ringing_in = forks;
-        lawn->inner[inner_shared] = {plain, on_drain, deadline_of};
+        set_kind(lawn, kind_shared, {plain, false, on_drain, deadline_of});
     }
 
     // `plain` is called when the plain timer expires.
@@ -198,8 +198,8 @@ template <class Atomics> struct SharedOps {
     {
         const lawn_time_t deadline = Atomics::load(&timer->deadline);
         if (deadline < timer->cover) {
-            Lawn *const lawn = timer->box->lawn;
-            lawn->inner_running += timer->cover == LAWN_TIME_INFINITY;
+            lawn_t *const lawn = timer->box->lawn;
+            hide(lawn, timer->cover == LAWN_TIME_INFINITY);
             lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
             Atomics::put(&timer->cover, deadline);
         }
@@ -220,10 +220,10 @@ template <class Atomics> struct SharedOps {
     static void expire(Timer *timer, lawn_time_t now)
     {
         Box *const box = timer->box;
-        --box->lawn->inner_running;
+        unhide(box->lawn);
         ++box->busy;
         if (!call_back(timer, now)) {
-            ++box->lawn->moved;
+            note_unfired(box->lawn);
         }
         --box->busy;
     }
@@ -262,7 +262,7 @@ template <class Atomics> struct SharedOps {
     // The plain timer was taken out of the lawn.
     static void uncover(Timer *timer)
     {
-        --timer->box->lawn->inner_running;
+        unhide(timer->box->lawn);
         Atomics::store(&timer->cover, LAWN_TIME_INFINITY);
         stop(timer);
     }
@@ -274,8 +274,8 @@ template <class Atomics> struct SharedOps {
             cover(timer);
             return;
         }
-        Lawn *const lawn = timer->box->lawn;
-        lawn->inner_running -= lawn_timer_stop(lawn, &timer->timer);
+        lawn_t *const lawn = timer->box->lawn;
+        unhide(lawn, lawn_timer_stop(lawn, &timer->timer));
         let_go(timer, now);
     }
 
@@ -355,26 +355,15 @@ template <class Atomics> struct SharedOps {
 
     static void destroy(Box *box, lawn_expired_fn_t plain)
     {
-        uncover_all(box, &box->lawn->due, plain);
-        for (lawn_link_t &slot : box->lawn->slots) {
-            uncover_all(box, &slot, plain);
-        }
-        close(box);
-        drop(box);
-    }
-
-    // Takes the box's timers out of a list of the lawn, and stops them.
-    static void uncover_all(const Box *box, lawn_link_t *list,
-                            lawn_expired_fn_t plain)
-    {
-        for (lawn_link_t *i = list->next; i != list;) {
-            lawn_timer_t *const timer = timer_of(i);
-            i = i->next;
-            if (timer->expired == plain && of(timer)->box == box) {
-                lawn_timer_stop(box->lawn, timer);
+        const auto uncover_own = [](lawn_timer_t *timer, void *arg) {
+            if (of(timer)->box == arg) {
+                lawn_timer_stop(of(timer)->box->lawn, timer);
                 uncover(of(timer));
             }
-        }
+        };
+        for_each_of_kind(box->lawn, plain, uncover_own, box);
+        close(box);
+        drop(box);
     }
 
     // From then on nothing comes in, and nobody wakes the owner. Timers in the

@@ -4,7 +4,7 @@
 
 #include "shm/owner.h"
 
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 #include <errno.h>
 #include <string.h>
@@ -37,8 +37,8 @@ void cover(Timer *timer)
     Slot &slot = slot_of(timer);
     const lawn_time_t deadline = Atomics::load(&slot.deadline);
     if (deadline < slot.cover) {
-        Lawn *const lawn = impl_of(timer->shm->engine->lawn);
-        lawn->inner_running += !lawn_timer_is_active(&timer->timer);
+        lawn_t *const lawn = timer->shm->engine->lawn;
+        hide(lawn, !lawn_timer_is_active(&timer->timer));
         lawn_timer_start_at(lawn, &timer->timer, lawn->now, deadline);
         Atomics::store(&slot.cover, deadline);
     }
@@ -48,7 +48,7 @@ void cover(Timer *timer)
 void on_drain(lawn_timer_t *plain)
 {
     Timer *const timer = reinterpret_cast<Timer *>(plain);
-    --impl_of(timer->shm->engine->lawn)->inner_running;
+    unhide(timer->shm->engine->lawn);
     if (is_inherited(timer->shm)) {
         return;
     }
@@ -110,10 +110,10 @@ bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
 void on_expired(lawn_timer_t *plain, lawn_time_t now)
 {
     Timer *const timer = reinterpret_cast<Timer *>(plain);
-    Lawn *const lawn = impl_of(timer->shm->engine->lawn);
-    --lawn->inner_running;
+    lawn_t *const lawn = timer->shm->engine->lawn;
+    unhide(lawn);
     if (is_inherited(timer->shm)) {
-        ++lawn->moved;
+        note_unfired(lawn);
         return;
     }
     Slot &slot = slot_of(timer);
@@ -124,14 +124,14 @@ void on_expired(lawn_timer_t *plain, lawn_time_t now)
         is_taken = Atomics::swap(&slot.deadline, &deadline, LAWN_TIME_INFINITY);
     }
     if (!is_taken) {
-        ++lawn->moved;
+        note_unfired(lawn);
         cover(timer);
         return;
     }
     // The program's function may have let the timer go on after its release,
     // which the owner learns of by a message that it has not taken yet.
     if ((Atomics::load(&slot.flags) & released) != 0) {
-        ++lawn->moved;
+        note_unfired(lawn);
         return;
     }
     note_late(lawn, now - deadline);
@@ -258,8 +258,8 @@ lawn_status_t board(lawn_shm_t *shm)
     const lawn_status_t status =
         lawn_engine_add(engine, poll, shm, shm->epoll, &shm->source);
     if (status == LAWN_OK) {
-        impl_of(engine->lawn)->inner[inner_shm] = {on_expired, on_drain,
-                                                   deadline_of};
+        set_kind(engine->lawn, kind_shm,
+                 {on_expired, false, on_drain, deadline_of});
         shm->passenger = {pass, next_look, sleep, shm, nullptr};
         add_passenger(engine, &shm->passenger);
     }
@@ -334,8 +334,8 @@ uint32_t new_epoch()
 
 void shm::stop(Timer *timer)
 {
-    Lawn *const lawn = impl_of(timer->shm->engine->lawn);
-    lawn->inner_running -= lawn_timer_stop(lawn, &timer->timer);
+    lawn_t *const lawn = timer->shm->engine->lawn;
+    unhide(lawn, lawn_timer_stop(lawn, &timer->timer));
 }
 
 unsigned shm::drain(lawn_shm_t *shm, unsigned budget)

@@ -19,7 +19,7 @@ bool has_work(const Lawn *lawn, Queue *queue)
         detach(&queue->mark);
     }
     const lawn_timer_t *const head = first_old(lawn, &queue->timers);
-    return head && (head->deadline <= lawn->time || is_paused(head));
+    return head && (head->deadline <= lawn->pass_time || is_paused(head));
 }
 
 } // namespace
@@ -50,7 +50,7 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t)
     Queue *const queue = queue_of(alarm);
     Lawn *const lawn = impl_of(queue->lawn);
     ++lawn->running; // which it does not count for
-    const size_t left = lawn->left;
+    const size_t left = lawn->budget_left;
     if (!is_linked(&queue->mark)) {
         list_append(&queue->timers, &queue->mark.link);
     }
@@ -60,14 +60,14 @@ void on_alarm(lawn_timer_t *alarm, lawn_time_t)
     while (has_budget && has_work(lawn, queue)) {
         has_budget = touch(lawn, list_take_first(&queue->timers));
         if (lawn->due.next != &alarm->link) {
-            ++lawn->left;
+            ++lawn->budget_left;
             return;
         }
     }
     // touch() will charge the alarm to the budget. This stands only if no timer
     // of the queue was touched.
-    lawn->moved += lawn->left == left;
-    lawn->left += lawn->left != left;
+    lawn->unfired += lawn->budget_left == left;
+    lawn->budget_left += lawn->budget_left != left;
     if (!has_work(lawn, queue) || !is_linked(&queue->mark)) {
         detach(&queue->mark);
         detach(alarm);

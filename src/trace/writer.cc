@@ -17,7 +17,7 @@
 #include "base/base.h"
 #include "base/ticks.h"
 #include "clock/convert.h"
-#include "timer/lawn_impl.h"
+#include "timer/inside.h"
 
 #include <algorithm>
 

@@ -387,8 +387,8 @@ void World::note()
             }
         }
     }
-    reached_.left += l->until != l->seen;
-    reached_.settled += l->limit == 0 && !l->observer;
+    reached_.left += l->round_time != l->done;
+    reached_.settled += l->inline_limit == 0 && !l->observer;
     for (const QueueEntry &queue : state_->queues) {
         if (queue.is_open && lawn::is_linked(&queue.memory.alarm.timer)) {
             const lawn_time_t alarm = queue.memory.alarm.timer.deadline;
@@ -423,15 +423,15 @@ void World::forget_remains()
 {
     lawn::Lawn *const l = lawn();
     // Of an advance that has ended:
-    l->time = l->plain = l->left = l->moved = 0;
+    l->pass_time = l->quiet_until = l->budget_left = l->unfired = 0;
     for (unsigned i = 0; i < state_->timers; ++i) {
         forget_if_idle(&entries_[i].timer);
     }
     // The next advance is of no pass before, and no matter of which. Of a check
     // in `due` it matters only whether the round that is not done has it.
-    const bool is_done = l->until == l->seen;
-    forget_passes(&l->due, is_done ? LAWN_TIME_INFINITY : l->round);
-    l->round = l->due_check = lawn::open_limit + 1;
+    const bool is_done = l->round_time == l->done;
+    forget_passes(&l->due, is_done ? LAWN_TIME_INFINITY : l->round_check);
+    l->round_check = l->due_check = lawn::open_limit + 1;
     for (QueueEntry &queue : state_->queues) {
         forget_if_idle(&queue.memory.alarm.timer);
         if (queue.is_open) {

@@ -2,6 +2,8 @@
 //
 // What a state of the world is, and what is told of it.
 
+#include "timer/lawn_impl.h"
+
 #include "shared_explore_world.h"
 
 #include <string.h>
@@ -117,9 +119,9 @@ uint64_t World::lawn_hash() const
     const lawn::Lawn &lawn = *lawn::impl_of(lawn_);
     uint64_t hash = 0;
     for (const uint64_t word :
-         {lawn.now, lawn.next, lawn.limit, lawn_time_t{lawn.running}, lawn.wake,
-          lawn.seen, lawn.until, lawn.round, lawn.due_check,
-          lawn_time_t{lawn.occupied}}) {
+         {lawn.now, lawn.next, lawn.inline_limit, lawn_time_t{lawn.running},
+          lawn.wake, lawn.done, lawn.round_time, lawn.round_check,
+          lawn.due_check, lawn_time_t{lawn.occupied}}) {
         hash = mix(hash, word);
     }
     for (const uint64_t word : lawn.filled) {

@@ -196,9 +196,9 @@ void World::make_box()
     params.allocator.release = on_release;
     params.allocator.arg = this;
     lawn_create(&params, &lawn_);
-    lawn::Lawn *const owner = lawn::impl_of(lawn_);
+
     box_ = static_cast<lawn_box_t *>(on_allocate(this, sizeof(*box_)));
-    Ops::open(box_, owner, on_plain, on_drain);
+    Ops::open(box_, lawn_, on_plain, on_drain);
     box_->wake = on_wake;
     fresh_.assign(arena_, arena_ + allocated_);
 }

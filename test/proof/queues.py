@@ -60,10 +60,10 @@ class State(LawnState):
     def of(self, timer, **more):
         return timer_names(**{
             "timer->deadline": self.deadline(timer),
-            "timer->check": self.check(timer), "lawn->time": self.time,
+            "timer->check": self.check(timer), "lawn->pass_time": self.time,
             "lawn->now": self.now, "queue->ttl": "ttl",
             "lawn->due_check": self.due_check,
-            "lawn->limit": f"(ite {self.busy} (_ bv0 64) {open_limit})",
+            "lawn->inline_limit": f"(ite {self.busy} (_ bv0 64) {open_limit})",
             **more})
 
 
@@ -119,7 +119,7 @@ def steps(source, S):
            S.with_(now="later"))
     rest = (file, "lawn_queue_start_rest")
     total = value(rest, S.of("x"), "announce_start(lawn, timer, @));")
-    deadline = value(("src/timer/lawn.cc", "announce_start"),
+    deadline = value(("src/timer/start.cc", "announce_start"),
                      timer_names(deadline=total), "deadline = @;")
     start = S.start("x", deadline,
                     value(rest, S.of("x"), "timer->check = @;"))

@@ -3,7 +3,7 @@
 from arithmetic import is_no_later, stays_near
 from goals import Goal, class_count, constants, infinity, never, open_limit
 from slots import (Step, advance, due, header, hypotheses, impl, is_slot, lawn,
-                   nowhere, queue, state, timer_names)
+                   next_time, nowhere, queue, state, timer_names)
 
 new_deadline = constants("u64", "d")
 # A timer is filed in class c with the check b: theorems of arithmetic.py.
@@ -15,8 +15,8 @@ is_filed = [f"(bvult c (_ bv{class_count} 32))", "(begins c b)",
             "(bvule (apart c now b) (_ bv64 64))",
             is_no_later("now", "b", "(last index)")]
 round_ = ["busy", "(bvult seen until)"]
-class_break = (advance, "each_slot", "lowest_bit(classes); if (@) { break; }")
-slot_break = (advance, "each_slot", "lawn->seen); if (@) { break; }")
+class_break = (impl, "each_slot", "lowest_bit(classes); if (@) { break; }")
+slot_break = (impl, "each_slot", "lawn->done); if (@) { break; }")
 
 
 def condition(source, names, *place):
@@ -60,12 +60,12 @@ def pieces(source):
                f"(and (= {bits} (bit_of slot))"
                " (distinct (bvor filled (bit_of slot)) (_ bv0 64))"
                f" (= {classes} (bvshl (_ bv1 64) ((_ zero_extend 32) c))))")
-    cleared = value(source, timer_names(index="slot"), advance,
+    cleared = value(source, timer_names(index="slot"), impl,
                     "clear_if_empty", "lawn->filled[c] &= @;")
     unoccupied = value(
         source, timer_names(**{"lawn->filled[c]": f"(bvand filled {cleared})",
                                "c": "c"}),
-        advance, "clear_if_empty", "lawn->occupied &= @;")
+        impl, "clear_if_empty", "lawn->occupied &= @;")
     wide = "((_ zero_extend 32) {})".format
     yield Goal("lawn: clear_if_empty() clears the slot's bit alone, and the"
                " class's with its last", words, in_class,
@@ -140,7 +140,7 @@ def done_steps(source, S):
     is_round = [*round_, is_slot("z")]
     done = S.set("done", "z", "true")
     classes = value(source, timer_names(**{"lawn->occupied": "occupied"}),
-                    advance, "each_slot", "uint64_t classes = @;")
+                    impl, "each_slot", "uint64_t classes = @;")
     number = "((_ zero_extend 32) (class z))"
     yield Step("a class is left out", [
         *is_round, f"(= (has occupied {number}) (class_bit (class z)))",
@@ -153,7 +153,7 @@ def done_steps(source, S):
         *is_round, "(bvule c (class z))", stops],
         done, slot + constants("u32", "c"), ["x"], ["z"])
     place = "(bvand z (_ bv63 64))"
-    bits = value(source, timer_names(**{"lawn->filled[c]": "bits"}), advance,
+    bits = value(source, timer_names(**{"lawn->filled[c]": "bits"}), impl,
                  "each_slot", "uint64_t bits = @;")
     is_bit = f"(= (has bits {place}) (bit z))"
     yield Step("a slot is left out", [
@@ -190,7 +190,7 @@ def advance_steps(source, S):
     """The parts of an advance."""
     asked = constants("u64", "asked")
     time = value(source, timer_names(now="asked"), advance, "advance_rest",
-                 "lawn->time = @;")
+                 "lawn->pass_time = @;")
     yield Step("an advance begins", [
         "(not busy)", "(bvule asked now)", f"(bvult due_check {infinity})"],
         S.with_(time=time, busy="true",
@@ -198,9 +198,9 @@ def advance_steps(source, S):
     begins = condition(source, S.names(), advance, "advance_rest",
                        "if (@ || work_round(lawn)) {")
     until = value(source, S.names(), advance, "advance_rest",
-                  "lawn->until = @;")
+                  "lawn->round_time = @;")
     number = value(source, S.names(), advance, "advance_rest",
-                   "lawn->round = @;")
+                   "lawn->round_check = @;")
     yield Step("a round begins or goes on", ["busy"],
                S.with_(until=f"(ite {begins} {until} until)",
                        round=f"(ite {begins} {number} round)",
@@ -208,7 +208,7 @@ def advance_steps(source, S):
     yield from done_steps(source, S)
     all_done = [f"(=> {is_slot(s)} (done {s}))"
                 for s in ("(where t)", "(where u)", "s")]
-    seen = value(source, S.names(), advance, "work_round", "lawn->seen = @;")
+    seen = value(source, S.names(), advance, "work_round", "lawn->done = @;")
     yield Step("a round ends", [*round_, *all_done], S.with_(seen=seen), (), [])
     check = value(source, {}, "src/timer/queue.cc", "on_alarm",
                   "alarm->check = @;")
@@ -218,10 +218,10 @@ def advance_steps(source, S):
     # first_slot() is no later than any check: a theorem further below.
     names = {"list_is_empty(&lawn->due)": "is_empty"}
     bound = value(source, {**S.names(**names), **timer_names(**{
-        "first_slot(lawn)": "first"})}, advance, "deadline_bound",
+        "first_slot(lawn)": "first"})}, next_time, "deadline_bound",
         "return @;")
     wake = value(source, timer_names(**{"deadline_bound(lawn)": bound}),
-                 advance, "reopen", "set_wake(lawn, @);")
+                 next_time, "reopen", "set_wake(lawn, @);")
     yield Step("an advance ends", [
         "busy", *(f"(=> {is_slot(f'(where {t})')} (bvule first (check {t})))"
                   for t in ("t", "x")),
@@ -241,8 +241,8 @@ def consequences(source, S):
     names = {**S.names("t"), **timer_names(**{
         "lawn->late": "late", "lawn->observer": "observer"})}
     told = constants("Bool", "late", "observer")
-    plain = value(source, names, advance, "advance_rest", "lawn->plain = @;")
-    names.update(timer_names(**{"lawn->plain": plain}))
+    plain = value(source, names, advance, "advance_rest", "lawn->quiet_until = @;")
+    names.update(timer_names(**{"lawn->quiet_until": plain}))
     fires = condition(source, names, impl, "touch",
                       "if (LAWN_LIKELY(@)) {")
     fires_told = condition(source, names, advance, "touch_rest",
@@ -261,7 +261,7 @@ def consequences(source, S):
                [*known, *round_, is_slot("(where t)"),
                 "(bvule (deadline t) until)"], is_up)
     until = value(source, {**S.names(), **timer_names(**{
-        "lawn->seen": "was"})}, advance, "advance_rest", "lawn->until = @;")
+        "lawn->done": "was"})}, advance, "advance_rest", "lawn->round_time = @;")
     yield Goal("lawn: NEVER LOST: when the last round has ended, no slot has a"
                " timer that is due", state + constants("u64", "was"),
                [*known, "busy", f"(= seen {until})", is_slot("(where t)")],
@@ -275,7 +275,7 @@ def consequences(source, S):
                " in due is", state, [*known, *in_due, f"(not {left})"],
                "(bvule round (check t))")
     number = value(source, S.names(), advance, "advance_rest",
-                   "lawn->round = @;")
+                   "lawn->round_check = @;")
     yield Goal("lawn: NEVER LOST: all in due is of the last round, or was put"
                " there in this advance", state, [
                    *known, f"(= round {number})", f"(= (where t) {due})",
@@ -313,7 +313,7 @@ def first_slot(source, S, known):
                " slot", variables, [*found, *occupied, stops],
                "(bvule first (check t))")
     skips = condition(source, names, *slot_break)
-    visited = value(source, names, advance, "first_slot", "{ first = @;")
+    visited = value(source, names, next_time, "first_slot", "{ first = @;")
     yield Goal("lawn: first_slot() takes each class into account", variables,
                [*found, *occupied,
                 "(=> (= (class (where t)) c) (bvule least (check t)))"],

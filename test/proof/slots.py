@@ -3,9 +3,9 @@
 
 A state has any number of timers. Of each it has the list that holds it (a slot,
 `due`, a queue, none), the check, the deadline, and which timers of its list
-come before which. The steps are those of lawn_impl.h, lawn.cc and advance.cc. A
-callback may do anything, so each step of the program may come between any two
-steps of an advance. What decides in the code (conditions, checks, bits) is
+come before which. The steps are those of src/timer. A callback may do anything,
+so each step of the program may come between any two steps of an advance. What
+decides in the code (conditions, checks, bits) is
 taken from the code. Of slots.h the steps know only the theorems of
 arithmetic.py.
 
@@ -21,8 +21,9 @@ from goals import (Goal, Term, constants, infinity, last_time, never,
 
 impl = "src/timer/lawn_impl.h"
 advance = "src/timer/advance.cc"
+next_time = "src/timer/next.cc"
 header = "include/lawn/timer.h"
-lawn = "src/timer/lawn.cc"
+lawn = "src/timer/start.cc"
 
 due, queue, nowhere = (f"(_ bv{1344 + i} 64)" for i in range(3))
 
@@ -97,9 +98,9 @@ class State:
             "timer->deadline": self.deadline(timer),
             "timer->check": self.check(timer), "is_linked(timer)": is_linked,
             "timer->link.next": is_linked, "lawn->now": self.now,
-            "lawn->seen": self.seen, "lawn->until": self.until,
-            "lawn->round": self.round, "lawn->time": self.time,
-            "lawn->wake": self.wake, "lawn->limit": limit,
+            "lawn->done": self.seen, "lawn->round_time": self.until,
+            "lawn->round_check": self.round, "lawn->pass_time": self.time,
+            "lawn->wake": self.wake, "lawn->inline_limit": limit,
             "lawn->busy": self.busy, "lawn->due_check": self.due_check,
             **more})
 
@@ -151,14 +152,14 @@ invariants = {
         is_slot(s), S.bit(s), f"(and {sits(s, S.last(s))}"
         f" (bvule {S.last(s)} {never}) (or (bvule {S.last(s)} {S.now})"
         f" (bvule (apart (class {s}) {S.now} {S.last(s)}) (_ bv64 64))))")),
-    "no slot has a check <= seen": ("t", lambda S, t: imply(
+    "no slot has a check <= done": ("t", lambda S, t: imply(
         is_slot(S.where(t)), f"(bvult {S.seen} {S.check(t)})")),
-    "no bit stands for a slot begun by seen": ("s", lambda S, s: imply(
+    "no bit stands for a slot begun by done": ("s", lambda S, s: imply(
         is_slot(s), S.bit(s), f"(bvult {S.seen} {S.last(s)})")),
-    "a slot that is done has no check <= until": ("t", lambda S, t: imply(
+    "a slot that is done has no check <= round_time": ("t", lambda S, t: imply(
         is_slot(S.where(t)), S.done(S.where(t)),
         f"(bvult {S.until} {S.check(t)})")),
-    "a done slot's bit is for after until": ("s", lambda S, s: imply(
+    "a done slot's bit is for after round_time": ("s", lambda S, s: imply(
         is_slot(s), S.done(s), S.bit(s),
         f"(bvult {S.until} {S.last(s)})")),
     "wake <= every check, or deadline in due": ("t", lambda S, t: imply(

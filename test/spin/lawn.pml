@@ -2,7 +2,7 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * The calls of the lawn of advance.pml, and the steps of its pass, with what
- * must hold after each: src/timer/lawn.cc, queue.cc and advance.cc.
+ * must hold after each: src/timer/start.cc, queue.cc and advance.cc.
  */
 
 /* For the assertions. */

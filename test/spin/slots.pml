@@ -2,8 +2,8 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * What the lawn of advance.pml is made of, and how a timer is filed in it:
- * src/timer/slots.h and lawn_impl.h, and of advance.cc what tells when to come
- * back.
+ * src/timer/slots.h and lawn_impl.h, and next.cc, which tells when to come back.
+ * `seen`, `until` and `round` are there `done`, `round_time` and `round_check`.
  *
  * A list is kept by its timers, each of which knows its place in it, so that no
  * two states differ where two lawns would not.

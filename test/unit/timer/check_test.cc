@@ -186,13 +186,13 @@ TEST_F(Check, CountsAndTimes)
         expect_corrupt();
     }
     set_wake(lawn_, check);
-    expect_found(&lawn_->limit, open_limit + 1);
-    lawn_->seen = lawn_->until = check; // it has been seen, and is there
+    expect_found(&lawn_->inline_limit, open_limit + 1);
+    lawn_->done = lawn_->round_time = check; // it has been seen, and is there
     expect_corrupt();
-    lawn_->seen = lawn_->until = 0;
-    lawn_->seen = 1;
+    lawn_->done = lawn_->round_time = 0;
+    lawn_->done = 1;
     expect_corrupt();
-    lawn_->seen = 0;
+    lawn_->done = 0;
 }
 
 TEST_F(Check, WhatASettledLawnWakesFor)
@@ -204,7 +204,8 @@ TEST_F(Check, WhatASettledLawnWakesFor)
     set_wake(lawn_, ttl + 1);
     expect_corrupt();
     set_wake(lawn_, ttl);
-    expect_found(&lawn_->limit, open_limit); // an inline start would be missed
+    expect_found(&lawn_->inline_limit,
+                 open_limit); // an inline start would be missed
 }
 
 TEST_F(Check, WhatIsDueAtOnce)
@@ -231,7 +232,7 @@ TEST_F(Check, ObserversAndPasses)
                                    const lawn_timer_t *, lawn_time_t,
                                    lawn_time_t) {}};
     lawn_observe(handle_, &observer);
-    expect_found(&lawn_->limit, open_limit);
+    expect_found(&lawn_->inline_limit, open_limit);
     expect_found(&lawn_->next, lawn_->wake);
     void *const none = nullptr;
     expect_found(&lawn_->observer, none);
@@ -247,7 +248,7 @@ TEST_F(Check, InAPass)
     lawn_link_t *const slot = fill_slot();
     in_pass = [&] {
         has_checked = true;
-        expect_found(&lawn_->limit, open_limit);
+        expect_found(&lawn_->inline_limit, open_limit);
         expect_found(&lawn_->running, size_t{1});
         expect_found(&lawn_->filled[class_of(ttl)], uint64_t{0});
         expect_links_found(slot, &timers_[3].link);

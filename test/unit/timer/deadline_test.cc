@@ -8,6 +8,7 @@
 
 #include <lawn/queue.h>
 
+#include <deque>
 #include <set>
 
 namespace
@@ -46,6 +47,26 @@ protected:
         return shown;
     }
 };
+
+// A negative difference overflows, but not near time 0.
+TEST_F(Deadline, NegativeTtlFiresOnlyIfItIsStartedNearTimeZero)
+{
+    constexpr auto negative = static_cast<lawn_time_t>(-5);
+    std::deque<Probe *> probes;
+    for (lawn_time_t now = 0; now < 8; ++now) {
+        probes.push_back(&probe());
+        lawn_timer_start(lawn_, &probes.back()->timer, now, negative);
+        EXPECT_EQ(deadline(*probes.back()),
+                  now < 3 ? negative + now : LAWN_TIME_INFINITY);
+    }
+    EXPECT_EQ(lawn_advance(lawn_, negative - 1, 0), 0U);
+    for (lawn_time_t now = 0; now < 3; ++now) {
+        EXPECT_EQ(lawn_advance(lawn_, negative + now, 0), 1U);
+        EXPECT_FALSE(lawn_timer_is_active(&probes[now]->timer));
+    }
+    EXPECT_EQ(lawn_advance(lawn_, LAWN_TIME_INFINITY, 0), 0U);
+    EXPECT_EQ(lawn_count(lawn_), 5U);
+}
 
 TEST_F(Deadline, StartAtIsExact)
 {
