@@ -309,8 +309,8 @@ void PumpCore::sweep_soon()
     sweep_timer_.start_after(sweep_often_us);
 }
 
-// The store cannot reckon the times of cron expressions. A timer waits with its
-// next time at hand; when it has fired, the time after that is put there.
+// The store cannot compute the times of cron expressions. A timer waits with
+// its next time at hand; when it has fired, the time after that is put there.
 void PumpCore::renew_crons(unsigned shard)
 {
     if (is_renewing_[shard]) {

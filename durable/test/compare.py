@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 """bench/compare works, with what needs no package from npm, and counts
-what is lost; bench/scale reckons right.
+what is lost; bench/scale computes right.
 
 usage: compare.py SOURCE_ROOT BUILD_ROOT REDIS_SERVER"""
 import pathlib

@@ -279,7 +279,7 @@ TEST_F(DurableHostile, ADueTimeThatIsNoneIsNotLate)
     }
 }
 
-// Nothing could be reckoned from it, and what is behind it must go on.
+// Nothing could be computed from it, and what is behind it must go on.
 TEST_F(DurableHostile, APeriodicTimerWithoutADueTimeStopsNobody)
 {
     const double infinity = std::numeric_limits<double>::infinity();

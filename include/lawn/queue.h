@@ -69,7 +69,7 @@ LAWN_INLINE lawn_time_t lawn_queue_ttl(const lawn_queue_t *queue);
 LAWN_API size_t lawn_queue_count(const lawn_queue_t *queue);
 
 /* Not for programs: the part that is not inline. */
-LAWN_API void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer);
+LAWN_API void lawn_queue_start_slow(lawn_queue_t *queue, lawn_timer_t *timer);
 
 LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
                                   lawn_time_t now)
@@ -82,7 +82,7 @@ LAWN_INLINE void lawn_queue_start(lawn_queue_t *queue, lawn_timer_t *timer,
     /* The first timer sets the alarm. */
     if (LAWN_UNLIKELY(deadline < latest || deadline >= lawn->inline_limit ||
                       last == &queue->timers || last == link)) {
-        lawn_queue_start_rest(queue, timer);
+        lawn_queue_start_slow(queue, timer);
         return;
     }
     if (link->next) {

@@ -163,7 +163,7 @@ LAWN_INLINE bool lawn_shared_is_active(const lawn_shared_t *timer);
 LAWN_INLINE lawn_time_t lawn_shared_deadline(const lawn_shared_t *timer);
 
 /* Used by lawn_shared_start_local(), not for programs. */
-LAWN_API bool lawn_shared_start_rest(lawn_shared_t *timer,
+LAWN_API bool lawn_shared_start_slow(lawn_shared_t *timer,
                                      lawn_time_t deadline);
 
 LAWN_INLINE bool lawn_shared_start_local(lawn_shared_t *timer,
@@ -175,7 +175,7 @@ LAWN_INLINE bool lawn_shared_start_local(lawn_shared_t *timer,
         __atomic_store_n(&timer->deadline, deadline, __ATOMIC_RELEASE);
         return true;
     }
-    return lawn_shared_start_rest(timer, deadline);
+    return lawn_shared_start_slow(timer, deadline);
 }
 
 LAWN_INLINE bool lawn_shared_is_active(const lawn_shared_t *timer)

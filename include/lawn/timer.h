@@ -139,8 +139,8 @@ LAWN_INLINE void lawn_timer_init(lawn_timer_t *timer,
  * that is passed as the ttl, such as (lawn_time_t)-5, is a TTL of nearly 2^64
  * ticks: the sum overflows, and the timer never fires. Only if `now` is below 3
  * does it not overflow, and the timer fires at 2^64 - 5 + now. No check detects
- * the mistake. If a deadline may be past, use lawn_timer_start_at(). This is the
- * paper's StartTimer. */
+ * the mistake. If a deadline may be past, use lawn_timer_start_at(). This is
+ * the paper's StartTimer. */
 LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
                                   lawn_time_t now, lawn_time_t ttl);
 
@@ -241,11 +241,11 @@ LAWN_API lawn_status_t lawn_check(const lawn_t *lawn);
 /* Not for programs: the part that is not inline. Inline are stop, pause, the
  * re-arm to a deadline at or after the check, and the advance with nothing to
  * do. */
-LAWN_API void lawn_timer_start_rest(lawn_t *lawn, lawn_timer_t *timer,
+LAWN_API void lawn_timer_start_slow(lawn_t *lawn, lawn_timer_t *timer,
                                     lawn_time_t deadline);
-LAWN_API bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer);
-LAWN_API bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer);
-LAWN_API unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget);
+LAWN_API bool lawn_timer_stop_slow(lawn_t *lawn, lawn_timer_t *timer);
+LAWN_API bool lawn_timer_pause_slow(lawn_t *lawn, lawn_timer_t *timer);
+LAWN_API unsigned lawn_advance_slow(lawn_t *lawn, unsigned budget);
 
 /* Not for programs. Uses the carry of an addition. x86 adds the carry to a
  * count in two instructions, where a comparison takes four. */
@@ -303,7 +303,7 @@ LAWN_INLINE void lawn_timer_start_at(lawn_t *lawn, lawn_timer_t *timer,
         timer->deadline = deadline;
         return;
     }
-    lawn_timer_start_rest(lawn, timer, deadline);
+    lawn_timer_start_slow(lawn, timer, deadline);
 }
 
 LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
@@ -323,7 +323,7 @@ LAWN_INLINE void lawn_timer_start(lawn_t *lawn, lawn_timer_t *timer,
 LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
 {
     if (LAWN_UNLIKELY(!LAWN_IS_OPEN(lawn, timer))) {
-        return lawn_timer_stop_rest(lawn, timer);
+        return lawn_timer_stop_slow(lawn, timer);
     }
     timer->link.next->prev = timer->link.prev;
     timer->link.prev->next = timer->link.next;
@@ -336,7 +336,7 @@ LAWN_INLINE bool lawn_timer_stop(lawn_t *lawn, lawn_timer_t *timer)
 LAWN_INLINE bool lawn_timer_pause(lawn_t *lawn, lawn_timer_t *timer)
 {
     if (LAWN_UNLIKELY(!LAWN_IS_OPEN(lawn, timer))) {
-        return lawn_timer_pause_rest(lawn, timer);
+        return lawn_timer_pause_slow(lawn, timer);
     }
     timer->deadline = LAWN_TIME_INFINITY;
     lawn->running--;
@@ -348,7 +348,7 @@ LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
 {
     return LAWN_LIKELY(lawn_see(lawn, now) < lawn->next)
                ? 0
-               : lawn_advance_rest(lawn, budget);
+               : lawn_advance_slow(lawn, budget);
 }
 
 LAWN_END_DECLS

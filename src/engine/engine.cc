@@ -106,10 +106,9 @@ LAWN_COLD_PATH unsigned begin_late_pass(lawn_engine_t *engine,
     return is_stall && last ? poll_sources(engine, last, 0) : 0;
 }
 
-unsigned run_passengers(const lawn_engine_t *engine, lawn_time_t now,
-                        unsigned work)
+unsigned run_hooks(const lawn_engine_t *engine, lawn_time_t now, unsigned work)
 {
-    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+    for (const PassHook *i = engine->hooks; i; i = i->behind) {
         if (i->pass) {
             work = add_work(work, i->pass(i->arg, now, engine->budget));
         }
@@ -118,10 +117,10 @@ unsigned run_passengers(const lawn_engine_t *engine, lawn_time_t now,
 }
 
 // True for a worker of a group and for an owner of shared memory. The page is
-// the engine's own passenger.
+// the engine's own hook.
 bool runs_others(const lawn_engine_t *engine)
 {
-    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+    for (const PassHook *i = engine->hooks; i; i = i->behind) {
         if (i->arg != engine->page) {
             return true;
         }
@@ -129,14 +128,14 @@ bool runs_others(const lawn_engine_t *engine)
     return false;
 }
 
-// Does work that few passes have: passengers and removed sources.
-unsigned do_rest(lawn_engine_t *engine, lawn_time_t now, unsigned work)
+// Does work that few passes have: hooks and removed sources.
+unsigned do_more(lawn_engine_t *engine, lawn_time_t now, unsigned work)
 {
-    work = run_passengers(engine, now, work);
+    work = run_hooks(engine, now, work);
     if (engine->has_removed) {
         free_removed(engine);
     }
-    engine->has_rest = engine->passengers != nullptr;
+    engine->has_more = engine->hooks != nullptr;
     return work;
 }
 
@@ -277,7 +276,7 @@ void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
     }
     if (engine->in_pass) {
         engine->has_removed = true;
-        engine->has_rest = true;
+        engine->has_more = true;
     } else {
         free_source(engine, source);
     }
@@ -311,8 +310,8 @@ unsigned lawn_engine_progress(lawn_engine_t *engine)
         note_work(engine, done, now);
         work = add_work(work, done.touched);
     }
-    if (LAWN_UNLIKELY(engine->has_rest)) {
-        work = do_rest(engine, now, work);
+    if (LAWN_UNLIKELY(engine->has_more)) {
+        work = do_more(engine, now, work);
     }
     engine->in_pass = false;
     return work;

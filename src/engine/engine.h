@@ -21,12 +21,12 @@ struct Page;
 struct Profiles;
 struct Trace;
 
-// A passenger takes part in an engine's passes, and has a say before the engine
-// sleeps. Passengers are the worker of a group, the owner of shared memory, the
+// A hook takes part in an engine's passes, and has a say before the engine
+// sleeps. Hooks are the worker of a group, the owner of shared memory, the
 // statistics page, and the engine's own thread (thread.h).
-struct Passenger {
+struct PassHook {
     // Called last in each pass, after sources and timers. Returns the work
-    // done. If `pass` is NULL, the passenger has nothing to do in passes, and
+    // done. If `pass` is NULL, the hook has nothing to do in passes, and
     // `next` is not called.
     unsigned (*pass)(void *arg, lawn_time_t now, unsigned budget);
     lawn_time_t (*next)(void *arg); // the next pass, at the latest
@@ -34,7 +34,7 @@ struct Passenger {
     // already set. Returns false if the engine must not sleep.
     bool (*sleep)(void *arg, lawn_time_t until);
     void *arg;
-    Passenger *behind; // the next in the list, or nullptr
+    PassHook *behind; // the next in the list, or nullptr
 };
 
 } // namespace lawn
@@ -71,12 +71,12 @@ struct lawn_engine {
     lawn_t *lawn;
     lawn_source_t *first;
     lawn_source_t *last;
-    lawn_box_t *box;             // nullptr until lawn_engine_box()
-    lawn::Passenger *passengers; // a list
+    lawn_box_t *box;       // nullptr until lawn_engine_box()
+    lawn::PassHook *hooks; // a list
     unsigned budget;
     bool in_pass;
     bool has_removed; // sources wait to be freed after the polls
-    bool has_rest;    // has_removed, or there are passengers
+    bool has_more;    // has_removed, or there are hooks
     bool times_sources;
     uint32_t sequence; // counter for `stats`; odd during a change
     uint32_t resets;   // counter for `late`; odd during a reset
@@ -142,11 +142,11 @@ inline bool is_inside(const lawn_engine_t *engine)
     return engine->in_pass || is_busy(engine->lawn);
 }
 
-// Returns when the lawn or a passenger needs the next pass.
+// Returns when the lawn or a hook needs the next pass.
 inline lawn_time_t next_of(const lawn_engine_t *engine)
 {
     lawn_time_t next = lawn_next(engine->lawn);
-    for (const Passenger *i = engine->passengers; i; i = i->behind) {
+    for (const PassHook *i = engine->hooks; i; i = i->behind) {
         next = i->pass ? earlier_of(next, i->next(i->arg)) : next;
     }
     return next;
@@ -174,20 +174,20 @@ void note_conn(lawn_engine_t *engine, uint64_t lawn_engine_stats_t::*number);
 // Polls the source `arg`, and measures how long the poll takes.
 unsigned poll_timed(void *arg);
 
-inline void add_passenger(lawn_engine_t *engine, Passenger *passenger)
+inline void add_hook(lawn_engine_t *engine, PassHook *hook)
 {
-    passenger->behind = engine->passengers;
-    engine->passengers = passenger;
-    engine->has_rest = true;
+    hook->behind = engine->hooks;
+    engine->hooks = hook;
+    engine->has_more = true;
 }
 
-inline void remove_passenger(lawn_engine_t *engine, const Passenger *passenger)
+inline void remove_hook(lawn_engine_t *engine, const PassHook *hook)
 {
-    Passenger **link = &engine->passengers;
-    while (*link != passenger) {
+    PassHook **link = &engine->hooks;
+    while (*link != hook) {
         link = &(*link)->behind;
     }
-    *link = passenger->behind;
+    *link = hook->behind;
 }
 
 // Lets `fd` wake a sleeping engine. Returns OK, or IO with errno.

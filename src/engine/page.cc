@@ -28,7 +28,7 @@ namespace lawn
 {
 
 struct Page {
-    Passenger passenger;
+    PassHook hook;
     lawn_engine_t *engine;
     lawn_page_t *shared;
     lawn_time_t interval;
@@ -226,11 +226,11 @@ lawn_status_t open_page(lawn_engine_t *engine, const char *name)
         errno = error;
         return LAWN_ERR_IO;
     }
-    page->passenger = {pass, next, before_sleep, page, nullptr};
+    page->hook = {pass, next, before_sleep, page, nullptr};
     engine->page = page;
     publish(page, engine->now, false);
     introduce(page, name);
-    add_passenger(engine, &page->passenger);
+    add_hook(engine, &page->hook);
     return LAWN_OK;
 }
 
@@ -247,7 +247,7 @@ void close_page(lawn_engine_t *engine)
 {
     Page *const page = engine->page;
     if (page) {
-        remove_passenger(engine, &page->passenger);
+        remove_hook(engine, &page->hook);
         if (getpid() == page->owner) {
             unlink(page->path);
         }

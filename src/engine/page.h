@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The statistics page of an engine, which lawn_top shows (page_layout.h). It is
-// a passenger, so an engine without a page does not pay for it.
+// a hook, so an engine without a page does not pay for it.
 
 #ifndef LAWN_SRC_ENGINE_PAGE_H
 #define LAWN_SRC_ENGINE_PAGE_H

@@ -252,7 +252,7 @@ lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
 bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
 {
     bool may = !engine->box || lawn_box_sleep(engine->box, until);
-    for (const Passenger *i = engine->passengers; i && may; i = i->behind) {
+    for (const PassHook *i = engine->hooks; i && may; i = i->behind) {
         may = i->sleep(i->arg, until);
     }
     return may;

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Starts and ends the threads of the library (thread.h). Each thread is a
-// passenger of its engine, to keep the engine from sleeping when the thread is
+// hook of its engine, to keep the engine from sleeping when the thread is
 // to end.
 
 #include "engine/thread.h"
@@ -53,8 +53,8 @@ bool lawn::start_thread(EngineThread *thread, lawn_engine_t *engine)
     }
     thread->engine = engine;
     thread->is_ending = false;
-    thread->passenger = {nullptr, nullptr, may_sleep, thread, nullptr};
-    add_passenger(engine, &thread->passenger);
+    thread->hook = {nullptr, nullptr, may_sleep, thread, nullptr};
+    add_hook(engine, &thread->hook);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -62,7 +62,7 @@ bool lawn::start_thread(EngineThread *thread, lawn_engine_t *engine)
     const int error = pthread_create(&thread->thread, nullptr, run, thread);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (error != 0) {
-        remove_passenger(engine, &thread->passenger);
+        remove_hook(engine, &thread->hook);
         errno = error;
     }
     return error == 0;
@@ -73,7 +73,7 @@ void lawn::end_thread(EngineThread *thread)
     __atomic_store_n(&thread->is_ending, true, __ATOMIC_SEQ_CST);
     wake(thread->engine);
     pthread_join(thread->thread, nullptr);
-    remove_passenger(thread->engine, &thread->passenger);
+    remove_hook(thread->engine, &thread->hook);
 }
 
 bool lawn::is_own(const EngineThread *thread)

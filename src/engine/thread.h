@@ -17,8 +17,8 @@ namespace lawn
 struct EngineThread {
     lawn_engine_t *engine;
     pthread_t thread;
-    Passenger passenger; // refuses to sleep when the thread is to end
-    bool is_ending;      // atomic
+    PassHook hook;  // refuses to sleep when the thread is to end
+    bool is_ending; // atomic
 };
 
 // Afterwards the engine belongs to the thread. Returns false, with errno, if

@@ -36,7 +36,7 @@ unsigned find_best(const lawn_shard_load_t *shards, unsigned shard_count,
 
 // Fills in the load of each shard, and adds it to the work of its worker. Each
 // shard counts one more than it has done, so that idle shards are divided, too.
-void reckon(lawn_group_t *group, uint64_t *work)
+void add_up(lawn_group_t *group, uint64_t *work)
 {
     for (unsigned i = 0; i < group->count; ++i) {
         lawn_shard_t *const shard = &group->shards[i];
@@ -62,7 +62,7 @@ lawn_worker_t *worker_of_number(const lawn_group_t *group, unsigned number)
 // Under the lock. Returns how many shards are to move.
 unsigned divide(lawn_group_t *group, uint64_t *work, unsigned worker_count)
 {
-    reckon(group, work);
+    add_up(group, work);
     const lawn_balance_fn_t balance =
         group->params.balance ? group->params.balance : balance_by_work;
     balance(group->params.balance_arg, group->loads, group->count, work,

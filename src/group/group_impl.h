@@ -69,8 +69,8 @@ struct lawn_worker {
     lawn_group_t *group;
     void (*wake)(void *arg);
     void *wake_arg;
-    lawn_engine_t *engine;     // nullptr: the caller makes the passes
-    lawn::Passenger passenger; // in the engine's list
+    lawn_engine_t *engine; // nullptr: the caller makes the passes
+    lawn::PassHook hook;   // in the engine's list
     bool has_thread;
     lawn::EngineThread thread;
 

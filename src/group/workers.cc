@@ -174,7 +174,7 @@ bool sleep_of_engine(void *arg, lawn_time_t until)
 
 bool is_worker(const lawn_engine_t *engine)
 {
-    const Passenger *i = engine->passengers;
+    const PassHook *i = engine->hooks;
     while (i && i->pass != pass_of_engine) {
         i = i->behind;
     }
@@ -190,9 +190,9 @@ lawn_status_t board(lawn_worker_t *worker, lawn_engine_t *engine)
     worker->wake = wake;
     worker->wake_arg = engine;
     worker->engine = engine;
-    worker->passenger = {pass_of_engine, next_of_engine, sleep_of_engine,
-                         worker, nullptr};
-    add_passenger(engine, &worker->passenger);
+    worker->hook = {pass_of_engine, next_of_engine, sleep_of_engine, worker,
+                    nullptr};
+    add_hook(engine, &worker->hook);
     return LAWN_OK;
 }
 
@@ -286,7 +286,7 @@ lawn_status_t lawn_group_add_thread(lawn_group_t *group,
     lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
     status = worker ? board(worker, engine) : LAWN_ERR_NO_MEMORY;
     if (status == LAWN_OK && !start_thread(&worker->thread, engine)) {
-        remove_passenger(engine, &worker->passenger);
+        remove_hook(engine, &worker->hook);
         status = LAWN_ERR_IO;
     }
     if (status != LAWN_OK) {
@@ -319,7 +319,7 @@ lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
     }
     dismiss(worker, heir);
     if (engine) {
-        remove_passenger(engine, &worker->passenger);
+        remove_hook(engine, &worker->hook);
     }
     if (has_thread) {
         lawn_engine_destroy(engine);

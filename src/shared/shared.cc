@@ -111,7 +111,7 @@ bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)
     return Ops::start(timer, deadline);
 }
 
-bool lawn_shared_start_rest(lawn_shared_t *timer, lawn_time_t deadline)
+bool lawn_shared_start_slow(lawn_shared_t *timer, lawn_time_t deadline)
 {
     LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
     return Ops::start_local(timer, deadline);

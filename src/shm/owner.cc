@@ -260,15 +260,15 @@ lawn_status_t board(lawn_shm_t *shm)
     if (status == LAWN_OK) {
         set_kind(engine->lawn, kind_shm,
                  {on_expired, false, on_drain, deadline_of});
-        shm->passenger = {pass, next_look, sleep, shm, nullptr};
-        add_passenger(engine, &shm->passenger);
+        shm->hook = {pass, next_look, sleep, shm, nullptr};
+        add_hook(engine, &shm->hook);
     }
     return status;
 }
 
 void leave(lawn_shm_t *shm)
 {
-    remove_passenger(shm->engine, &shm->passenger);
+    remove_hook(shm->engine, &shm->hook);
     lawn_engine_remove(shm->engine, shm->source);
 }
 

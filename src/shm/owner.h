@@ -30,7 +30,7 @@ struct Watch {
 struct lawn_shm {
     lawn_engine_t *engine;
     lawn_source_t *source;
-    lawn::Passenger passenger;
+    lawn::PassHook hook;
     lawn::shm::Memory memory;
     lawn::shm::Timer *timers;
     lawn::shm::Watch *watches;

@@ -101,15 +101,15 @@ bool work_round(Lawn *lawn)
 
 } // namespace
 
-bool touch_rest(Lawn *lawn, lawn_timer_t *timer)
+bool touch_slow(Lawn *lawn, lawn_timer_t *timer)
 {
     if (timer->deadline <= lawn->pass_time) {
         end_run(lawn, timer);
+        const Kind *const kind = kind_of(lawn, timer);
+        if (!kind || kind->is_shown) {
+            note_late(lawn, lawn->pass_time - timer->check);
+        }
         if (!is_alarm(timer)) {
-            const Kind *const kind = kind_of(lawn, timer);
-            if (!kind || kind->is_shown) {
-                note_late(lawn, lawn->pass_time - timer->check);
-            }
             report(lawn, LAWN_EVENT_FIRE, timer, lawn->pass_time, 0);
         }
         call_back(lawn, timer);
@@ -132,7 +132,7 @@ void enter(Lawn *lawn)
     lawn->inline_limit = 0;
 }
 
-Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
+Work advance_slow(lawn_t *handle, lawn_time_t now, unsigned budget)
 {
     Lawn *const lawn = impl_of(handle);
     LAWN_ASSERT(!lawn->busy);
@@ -162,7 +162,7 @@ Work advance_rest(lawn_t *handle, lawn_time_t now, unsigned budget)
 
 using namespace lawn;
 
-unsigned lawn_advance_rest(lawn_t *lawn, unsigned budget)
+unsigned lawn_advance_slow(lawn_t *lawn, unsigned budget)
 {
-    return advance_rest(lawn, lawn->now, budget).fired;
+    return advance_slow(lawn, lawn->now, budget).fired;
 }

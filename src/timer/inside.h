@@ -108,18 +108,18 @@ struct Work {
     size_t touched;
 };
 
-// Like lawn_advance_rest(), but to `now`, which is no later than the latest
+// Like lawn_advance_slow(), but to `now`, which is no later than the latest
 // time seen. Timers that are due between these two times wait for the next
 // advance. So an engine's pass fires by the time that it has read first, even
 // if its sources have shown the lawn a later time since.
-Work advance_rest(lawn_t *lawn, lawn_time_t now, unsigned budget);
+Work advance_slow(lawn_t *lawn, lawn_time_t now, unsigned budget);
 
-// Like lawn_advance(), but to `now`, as advance_rest().
+// Like lawn_advance(), but to `now`, as advance_slow().
 inline Work advance_as_of(lawn_t *lawn, lawn_time_t now, unsigned budget)
 {
     lawn_see(lawn, now);
     return LAWN_LIKELY(now < lawn->next) ? Work{0, 0}
-                                         : advance_rest(lawn, now, budget);
+                                         : advance_slow(lawn, now, budget);
 }
 
 // Calls `each` for every timer that runs, also those that are not shown, but

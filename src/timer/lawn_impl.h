@@ -208,7 +208,7 @@ inline void call_back(Lawn *lawn, lawn_timer_t *timer)
 
 // Handles a touched timer that is not due, or that somebody else must be told
 // of.
-bool touch_rest(Lawn *lawn, lawn_timer_t *timer);
+bool touch_slow(Lawn *lawn, lawn_timer_t *timer);
 
 // Fires the timer or puts it off. The caller has taken it out of its list.
 // Returns false if this was the last one of the budget.
@@ -219,7 +219,7 @@ inline bool touch(Lawn *lawn, lawn_timer_t *timer)
         call_back(lawn, timer);
         return --lawn->budget_left != 0;
     }
-    return touch_rest(lawn, timer);
+    return touch_slow(lawn, timer);
 }
 
 // ---- Starts

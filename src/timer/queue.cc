@@ -140,7 +140,7 @@ void lawn_queue_destroy(lawn_queue_t *queue)
     }
 }
 
-void lawn_queue_start_rest(lawn_queue_t *queue, lawn_timer_t *timer)
+void lawn_queue_start_slow(lawn_queue_t *queue, lawn_timer_t *timer)
 {
     Lawn *const lawn = impl_of(queue->lawn);
     assert_own(lawn, timer);

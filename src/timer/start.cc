@@ -76,7 +76,7 @@ void file_due(Lawn *lawn, lawn_timer_t *timer)
 
 using namespace lawn;
 
-void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
+void lawn_timer_start_slow(lawn_t *handle, lawn_timer_t *timer,
                            lawn_time_t deadline)
 {
     Lawn *const lawn = impl_of(handle);
@@ -90,14 +90,14 @@ void lawn_timer_start_rest(lawn_t *handle, lawn_timer_t *timer,
     file(lawn, timer);
 }
 
-bool lawn_timer_stop_rest(lawn_t *lawn, lawn_timer_t *timer)
+bool lawn_timer_stop_slow(lawn_t *lawn, lawn_timer_t *timer)
 {
     const bool was_running = end(impl_of(lawn), timer, LAWN_EVENT_STOP);
     detach(timer);
     return was_running;
 }
 
-bool lawn_timer_pause_rest(lawn_t *lawn, lawn_timer_t *timer)
+bool lawn_timer_pause_slow(lawn_t *lawn, lawn_timer_t *timer)
 {
     return end(impl_of(lawn), timer, LAWN_EVENT_PAUSE);
 }

@@ -73,12 +73,11 @@ constexpr Climate foul = {40, 60, 20, 50, 2};
 // sleep: here the hardware is software, which two that poll would starve.
 constexpr Climate bearable = {2, 2, 5, 0, 20};
 
-enum class Trouble { none, flap, stop_client, stop_server, stop_both };
-using Troubles = std::vector<Trouble>;
+enum class Fault { none, flap, stop_client, stop_server, stop_both };
+using Faults = std::vector<Fault>;
 
-const Troubles all_troubles = {Trouble::none, Trouble::flap,
-                               Trouble::stop_client, Trouble::stop_server,
-                               Trouble::stop_both};
+const Faults all_faults = {Fault::none, Fault::flap, Fault::stop_client,
+                           Fault::stop_server, Fault::stop_both};
 
 class Torture : public SoftRoce
 {
@@ -159,48 +158,48 @@ protected:
         }
     }
 
-    void make(Trouble trouble)
+    void make(Fault fault)
     {
         const milliseconds outage(draw(random_, 50, 800));
         const milliseconds span(draw(random_, 50, 1500));
         const std::string during = std::to_string(span.count()) + " ms";
-        switch (trouble) {
-        case Trouble::none:
+        switch (fault) {
+        case Fault::none:
             break;
-        case Trouble::flap:
+        case Fault::flap:
             tell("link down for " + std::to_string(outage.count()) + " ms");
             ++flaps_;
             weather_.flap(outage);
             break;
-        case Trouble::stop_client:
+        case Fault::stop_client:
             tell("client stopped for " + during);
             stop({client_.get()}, span);
             break;
-        case Trouble::stop_server:
+        case Fault::stop_server:
             tell("server stopped for " + during);
             stop({server_.get()}, span);
             break;
-        case Trouble::stop_both:
+        case Fault::stop_both:
             tell("both stopped for " + during);
             stop({client_.get(), server_.get()}, span);
             break;
         }
     }
 
-    // For as long as `span`, or until both have ended. Every trouble has its
+    // For as long as `span`, or until both have ended. Every fault has its
     // turn before any comes again. Returns how long it was.
-    milliseconds storm(const Climate &climate, const Troubles &troubles,
+    milliseconds storm(const Climate &climate, const Faults &faults,
                        milliseconds span)
     {
         const auto start = Clock::now();
-        Troubles left;
+        Faults left;
         while (Clock::now() < start + span &&
                (!client_->poll_exit() || !server_->poll_exit())) {
             tell(weather_.change(climate));
             ++changes_;
             std::this_thread::sleep_for(milliseconds(draw(random_, 200, 900)));
             if (left.empty()) {
-                left = troubles;
+                left = faults;
                 std::shuffle(left.begin(), left.end(), random_);
             }
             make(left.back());
@@ -213,14 +212,14 @@ protected:
 
     // One run after the other, each of so many messages that it lasts about as
     // long as the test in bad weather. How long a start takes is not counted.
-    void survive(const Climate &climate, const Troubles &troubles,
+    void survive(const Climate &climate, const Faults &faults,
                  const Arguments &options)
     {
         auto left = time_per_test;
         const uint64_t iterations = 200 * left.count() / 1000 / pairs;
         while (left > milliseconds(0)) {
             begin(options, iterations);
-            left -= storm(climate, troubles, left);
+            left -= storm(climate, faults, left);
             finish(iterations);
         }
     }
@@ -249,15 +248,14 @@ void Torture::kill_one(bool is_client)
 {
     begin({}, 1'000'000);
     storm(foul,
-          {Trouble::flap,
-           is_client ? Trouble::stop_client : Trouble::stop_server},
+          {Fault::flap, is_client ? Fault::stop_client : Fault::stop_server},
           milliseconds(draw(random_, 500, 3000)));
     tell(is_client ? "client killed" : "server killed");
     ++kills_;
     Process &victim = is_client ? *client_ : *server_;
     Process &survivor = is_client ? *server_ : *client_;
     victim.signal(SIGKILL);
-    storm(foul, {Trouble::none, Trouble::flap}, std::chrono::seconds(60));
+    storm(foul, {Fault::none, Fault::flap}, std::chrono::seconds(60));
     EXPECT_EQ(victim.wait(), 128 + SIGKILL);
     expect_all_found_dead(survivor);
     expect_flat_and_tally(survivor, is_client ? *of_server_ : *of_client_);
@@ -279,24 +277,24 @@ void Torture::expect_all_found_dead(Process &survivor)
 
 TEST_F(Torture, UdSurvives)
 {
-    survive(foul, all_troubles, {});
+    survive(foul, all_faults, {});
     EXPECT_GT(retransmissions_, 0);
     EXPECT_GT(duplicates_, 0);
 }
 
 TEST_F(Torture, UdAsleepSurvives)
 {
-    survive(foul, all_troubles, {"--events"});
+    survive(foul, all_faults, {"--events"});
     EXPECT_GT(retransmissions_, 0);
     EXPECT_GT(duplicates_, 0);
 }
 
 TEST_F(Torture, RcSurvives)
 {
-    survive(bearable,
-            {Trouble::none, Trouble::stop_client, Trouble::stop_server,
-             Trouble::stop_both},
-            {"--mode", "rc", "--events"});
+    survive(
+        bearable,
+        {Fault::none, Fault::stop_client, Fault::stop_server, Fault::stop_both},
+        {"--mode", "rc", "--events"});
 }
 
 TEST_F(Torture, DeathIsFound)

@@ -1,10 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Connections in an engine on virtual time, against a model that reckons with
-// the rules of lawn/conn.h alone: when each timer is due, what it then does,
-// and when a peer is dead. Callbacks close, free and open again; the clock
-// jumps; memory runs out; parameters are anything that is accepted, and what
-// should be refused is.
+// Connections in an engine on virtual time, against a model that calculates
+// with the rules of lawn/conn.h alone: when each timer is due, what it then
+// does, and when a peer is dead. Callbacks close, free and open again; the
+// clock jumps; memory runs out; parameters are anything that is accepted, and
+// what should be refused is.
 
 #include "conn_ops.h"
 #include "conn_set.h"

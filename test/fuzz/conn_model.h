@@ -3,7 +3,7 @@
 // A connection by the rules of lawn/conn.h, for conn_fuzz.cc.
 //
 // What the estimator learns is read from the connection, and must lie within
-// bounds (conn_path.h), as must the RTO after a sample. All else is reckoned
+// bounds (conn_path.h), as must the RTO after a sample. All else is computed
 // here, and each of the connection's deadlines follows from that.
 
 #ifndef LAWN_TEST_FUZZ_CONN_MODEL_H

@@ -200,8 +200,8 @@ void World::end_pass(lawn::Work work, unsigned budget, bool is_done)
     expect(work.fired == fired_, "advance tells another number than fired");
     expect(work.fired <= work.touched, "fired more than it touched");
     expect(budget == 0 || work.touched <= budget, "more than the budget");
-    expect(op_.reaction.self != Deed::none ||
-               op_.reaction.other != Deed::none || changed() <= work.touched,
+    expect(op_.reaction.self != Action::none ||
+               op_.reaction.other != Action::none || changed() <= work.touched,
            "touched more than it tells");
     expect(!is_due || lawn_next(lawn_) == 0,
            "due, but lawn_next() is not at once");
@@ -258,8 +258,8 @@ bool World::wait_for_due(unsigned budget, int *bound)
 // long that what has to wait for all others must have fired.
 void World::finish(bool is_ticking)
 {
-    const bool is_endless = is_ticking || op_.reaction.self != Deed::none ||
-                            op_.reaction.other != Deed::none;
+    const bool is_endless = is_ticking || op_.reaction.self != Action::none ||
+                            op_.reaction.other != Action::none;
     int bound = 0;
     int rounds = 0;
     waits_.assign(state_->timers, 0);
@@ -323,7 +323,7 @@ void World::drain()
     for (unsigned i = 0; i < state_->timers; ++i) {
         expect(!entries_[i].is_drained, "not drained");
         expect(entries_[i].runs == lawn::is_linked(&entries_[i].timer) ||
-                   op_.reaction.other == Deed::pause,
+                   op_.reaction.other == Action::pause,
                "drained, but not let go");
         entries_[i].is_deferred &= in_pass_;
     }
@@ -399,35 +399,35 @@ void World::react(unsigned i)
     }
 }
 
-void World::act(Deed deed, unsigned i)
+void World::act(Action action, unsigned i)
 {
-    switch (deed) {
-    case Deed::none:
+    switch (action) {
+    case Action::none:
         break;
-    case Deed::start:
+    case Action::start:
         start(i, scenario_->ttls[op_.which]);
         break;
-    case Deed::start_now:
+    case Action::start_now:
         start(i, 0);
         break;
-    case Deed::start_later:
+    case Action::start_later:
         wait(scenario_->far);
         start(i, scenario_->ttls[op_.which]);
         break;
-    case Deed::start_past:
+    case Action::start_past:
         start_at(i, time_of(Target::past, i));
         break;
-    case Deed::enqueue:
+    case Action::enqueue:
         enqueue(i, op_.which);
         break;
-    case Deed::close:
+    case Action::close:
         close(op_.which);
         break;
-    case Deed::stop:
-    case Deed::pause:
-        end(i, deed == Deed::pause);
+    case Action::stop:
+    case Action::pause:
+        end(i, action == Action::pause);
         break;
-    case Deed::drain:
+    case Action::drain:
         if (!in_drain_) {
             drain();
         }

@@ -47,14 +47,14 @@ TEST_F(ExhaustiveLong, Queues)
 }
 
 constexpr Reaction queue_reactions[] = {
-    {Deed::enqueue, Deed::none},     {Deed::none, Deed::enqueue},
-    {Deed::enqueue, Deed::enqueue},  {Deed::close, Deed::none},
-    {Deed::enqueue, Deed::close},    {Deed::close, Deed::enqueue},
-    {Deed::none, Deed::start},       {Deed::none, Deed::start_past},
-    {Deed::none, Deed::stop},        {Deed::enqueue, Deed::stop},
-    {Deed::none, Deed::pause},       {Deed::enqueue, Deed::pause},
-    {Deed::none, Deed::start_later}, {Deed::none, Deed::drain},
-    {Deed::enqueue, Deed::drain},    {Deed::start_now, Deed::enqueue},
+    {Action::enqueue, Action::none},     {Action::none, Action::enqueue},
+    {Action::enqueue, Action::enqueue},  {Action::close, Action::none},
+    {Action::enqueue, Action::close},    {Action::close, Action::enqueue},
+    {Action::none, Action::start},       {Action::none, Action::start_past},
+    {Action::none, Action::stop},        {Action::enqueue, Action::stop},
+    {Action::none, Action::pause},       {Action::enqueue, Action::pause},
+    {Action::none, Action::start_later}, {Action::none, Action::drain},
+    {Action::enqueue, Action::drain},    {Action::start_now, Action::enqueue},
 };
 
 // What callbacks do to queues, their own and others, and to timers in them.
@@ -117,12 +117,12 @@ TEST_F(Exhaustive, Herds)
             .on_each(Kind::pause, 2)
             .moves(Kind::advance, {Target::now}, {0, 1, 17, 40, 59, 60})
             .moves(Kind::advance, {Target::now}, {0, 3, 61},
-                   {{Deed::none, Deed::start},
-                    {Deed::none, Deed::stop},
-                    {Deed::start_now, Deed::start_now},
-                    {Deed::enqueue, Deed::enqueue},
-                    {Deed::none, Deed::close},
-                    {Deed::none, Deed::drain}})
+                   {{Action::none, Action::start},
+                    {Action::none, Action::stop},
+                    {Action::start_now, Action::start_now},
+                    {Action::enqueue, Action::enqueue},
+                    {Action::none, Action::close},
+                    {Action::none, Action::drain}})
             .moves(Kind::finish, {Target::now, Target::last}, {0, 1, 16})
             .settles({0, 9});
         scenario.alphabet = alphabet;

@@ -160,15 +160,24 @@ TEST_F(Exhaustive, Settled)
 }
 
 constexpr Reaction reactions[] = {
-    {Deed::start, Deed::none},       {Deed::start_now, Deed::none},
-    {Deed::none, Deed::start},       {Deed::none, Deed::start_now},
-    {Deed::none, Deed::stop},        {Deed::none, Deed::pause},
-    {Deed::start_now, Deed::start},  {Deed::start_now, Deed::stop},
-    {Deed::start_now, Deed::pause},  {Deed::start_now, Deed::start_now},
-    {Deed::start, Deed::stop},       {Deed::start, Deed::pause},
-    {Deed::none, Deed::start_later}, {Deed::start_now, Deed::start_later},
-    {Deed::none, Deed::drain},       {Deed::start_now, Deed::drain},
-    {Deed::start_past, Deed::none},  {Deed::none, Deed::start_past},
+    {Action::start, Action::none},
+    {Action::start_now, Action::none},
+    {Action::none, Action::start},
+    {Action::none, Action::start_now},
+    {Action::none, Action::stop},
+    {Action::none, Action::pause},
+    {Action::start_now, Action::start},
+    {Action::start_now, Action::stop},
+    {Action::start_now, Action::pause},
+    {Action::start_now, Action::start_now},
+    {Action::start, Action::stop},
+    {Action::start, Action::pause},
+    {Action::none, Action::start_later},
+    {Action::start_now, Action::start_later},
+    {Action::none, Action::drain},
+    {Action::start_now, Action::drain},
+    {Action::start_past, Action::none},
+    {Action::none, Action::start_past},
 };
 
 // What callbacks do to timers that are due in the same pass, and others.
@@ -207,9 +216,9 @@ TEST_F(Exhaustive, Drains)
         .moves(Kind::advance, by_deadline)
         .moves(Kind::advance, {Target::last}, {1})
         .drains({{},
-                 {Deed::enqueue, Deed::none},
-                 {Deed::none, Deed::enqueue},
-                 {Deed::none, Deed::close}});
+                 {Action::enqueue, Action::none},
+                 {Action::none, Action::enqueue},
+                 {Action::none, Action::close}});
     for (const Reaction &reaction : reactions) {
         alphabet.drains({reaction});
     }
@@ -272,15 +281,15 @@ TEST_F(Exhaustive, Backlog)
         for (const Kind kind : {Kind::finish, Kind::endure}) {
             alphabet
                 .moves(kind, {Target::last}, {1, 2, 3},
-                       {{Deed::start_now, Deed::none},
-                        {Deed::start, Deed::none},
-                        {Deed::start_past, Deed::none},
-                        {Deed::start, Deed::start_now}})
+                       {{Action::start_now, Action::none},
+                        {Action::start, Action::none},
+                        {Action::start_past, Action::none},
+                        {Action::start, Action::start_now}})
                 .moves(kind, {Target::last}, {1, 2},
-                       {{Deed::enqueue, Deed::none}}, 1)
+                       {{Action::enqueue, Action::none}}, 1)
                 .moves(kind, {Target::last}, {1, 2},
-                       {{Deed::enqueue, Deed::none},
-                        {Deed::start_later, Deed::none}});
+                       {{Action::enqueue, Action::none},
+                        {Action::start_later, Action::none}});
         }
         scenario.alphabet = alphabet;
         run(scenario);
@@ -366,8 +375,8 @@ TEST_F(Exhaustive, EndOfTime)
                             .moves(Kind::advance, by_deadline)
                             .moves(Kind::advance, {Target::far}, {0, 1})
                             .moves(Kind::advance, {Target::far}, {0},
-                                   {{Deed::start_now, Deed::none},
-                                    {Deed::none, Deed::start_later}})
+                                   {{Action::start_now, Action::none},
+                                    {Action::none, Action::start_later}})
                             .moves(Kind::skip, {Target::far, Target::tick})
                             .settles({0});
     run(scenario);
@@ -396,8 +405,8 @@ TEST_F(Exhaustive, HalfOfTime)
                             .moves(Kind::advance, by_deadline)
                             .moves(Kind::advance, {Target::far}, {0, 1})
                             .moves(Kind::advance, {Target::last}, {0},
-                                   {{Deed::start_now, Deed::none},
-                                    {Deed::enqueue, Deed::start_later}})
+                                   {{Action::start_now, Action::none},
+                                    {Action::enqueue, Action::start_later}})
                             .moves(Kind::skip, {Target::slot, Target::far})
                             .settles({0});
     run(scenario);
@@ -419,8 +428,8 @@ TEST_F(Exhaustive, BeginOfTime)
                             .on_each(Kind::pause, 2)
                             .moves(Kind::advance, {Target::now}, {0, 1})
                             .moves(Kind::advance, {Target::now}, {0, 1},
-                                   {{Deed::start_now, Deed::none},
-                                    {Deed::none, Deed::start_past}})
+                                   {{Action::start_now, Action::none},
+                                    {Action::none, Action::start_past}})
                             .moves(Kind::advance, {Target::tick, Target::at})
                             .moves(Kind::advance_behind, {Target::zero})
                             .drains({{}})
@@ -445,9 +454,9 @@ TEST_F(Exhaustive, Observed)
             .moves(Kind::advance, by_deadline)
             .moves(Kind::advance, ends, {1})
             .moves(Kind::advance, {Target::last}, {0},
-                   {{Deed::start, Deed::stop},
-                    {Deed::enqueue, Deed::close},
-                    {Deed::none, Deed::drain}})
+                   {{Action::start, Action::stop},
+                    {Action::enqueue, Action::close},
+                    {Action::none, Action::drain}})
             .moves(Kind::skip, ends)
             .settles({0});
     run(scenario);

@@ -114,7 +114,7 @@ void World::open(const Scenario &scenario)
         add();
     }
     if (!scenario.is_new) {
-        // Its slots are then reckoned from the clock on.
+        // Its slots are then counted from the clock on.
         const Reached before = reached_;
         start(0, 0);
         advance(0);

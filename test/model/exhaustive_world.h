@@ -60,7 +60,7 @@ enum class Target : uint8_t {
 };
 
 // What a callback of an advance or a drain does to a timer.
-enum class Deed : uint8_t {
+enum class Action : uint8_t {
     none,
     start,
     start_now,   // ttl 0
@@ -75,8 +75,8 @@ enum class Deed : uint8_t {
 
 // To its own timer, then to the next of the actors.
 struct Reaction {
-    Deed self = Deed::none;
-    Deed other = Deed::none;
+    Action self = Action::none;
+    Action other = Action::none;
 };
 
 struct Op {
@@ -227,7 +227,7 @@ private:
     void settle(unsigned max_touches);
     void drain();
     void react(unsigned i);
-    void act(Deed deed, unsigned i);
+    void act(Action action, unsigned i);
     lawn_time_t earliest() const;
 
     // Advances.

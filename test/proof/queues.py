@@ -117,7 +117,7 @@ def steps(source, S):
     timers = ("t", "u", "x", "h")
     yield ("lawn_see()", constants("u64", "later"), ["(bvule now later)"],
            S.with_(now="later"))
-    rest = (file, "lawn_queue_start_rest")
+    rest = (file, "lawn_queue_start_slow")
     total = value(rest, S.of("x"), "announce_start(lawn, timer, @));")
     deadline = value(("src/timer/start.cc", "announce_start"),
                      timer_names(deadline=total), "deadline = @;")

@@ -189,17 +189,17 @@ def done_steps(source, S):
 def advance_steps(source, S):
     """The parts of an advance."""
     asked = constants("u64", "asked")
-    time = value(source, timer_names(now="asked"), advance, "advance_rest",
+    time = value(source, timer_names(now="asked"), advance, "advance_slow",
                  "lawn->pass_time = @;")
     yield Step("an advance begins", [
         "(not busy)", "(bvule asked now)", f"(bvult due_check {infinity})"],
         S.with_(time=time, busy="true",
                 due_check="(bvadd due_check (_ bv1 64))"), asked, [])
-    begins = condition(source, S.names(), advance, "advance_rest",
+    begins = condition(source, S.names(), advance, "advance_slow",
                        "if (@ || work_round(lawn)) {")
-    until = value(source, S.names(), advance, "advance_rest",
+    until = value(source, S.names(), advance, "advance_slow",
                   "lawn->round_time = @;")
-    number = value(source, S.names(), advance, "advance_rest",
+    number = value(source, S.names(), advance, "advance_slow",
                    "lawn->round_check = @;")
     yield Step("a round begins or goes on", ["busy"],
                S.with_(until=f"(ite {begins} {until} until)",
@@ -241,11 +241,11 @@ def consequences(source, S):
     names = {**S.names("t"), **timer_names(**{
         "lawn->late": "late", "lawn->observer": "observer"})}
     told = constants("Bool", "late", "observer")
-    plain = value(source, names, advance, "advance_rest", "lawn->quiet_until = @;")
+    plain = value(source, names, advance, "advance_slow", "lawn->quiet_until = @;")
     names.update(timer_names(**{"lawn->quiet_until": plain}))
     fires = condition(source, names, impl, "touch",
                       "if (LAWN_LIKELY(@)) {")
-    fires_told = condition(source, names, advance, "touch_rest",
+    fires_told = condition(source, names, advance, "touch_slow",
                            "if (@) { end_run")
     yield Goal("lawn: NEVER EARLY: what is touched fires if and only if its"
                " deadline is at or before the advance's time", state + told,
@@ -261,7 +261,7 @@ def consequences(source, S):
                [*known, *round_, is_slot("(where t)"),
                 "(bvule (deadline t) until)"], is_up)
     until = value(source, {**S.names(), **timer_names(**{
-        "lawn->done": "was"})}, advance, "advance_rest", "lawn->round_time = @;")
+        "lawn->done": "was"})}, advance, "advance_slow", "lawn->round_time = @;")
     yield Goal("lawn: NEVER LOST: when the last round has ended, no slot has a"
                " timer that is due", state + constants("u64", "was"),
                [*known, "busy", f"(= seen {until})", is_slot("(where t)")],
@@ -274,7 +274,7 @@ def consequences(source, S):
     yield Goal("lawn: NEVER LOST: when due's first is not of the round, nothing"
                " in due is", state, [*known, *in_due, f"(not {left})"],
                "(bvule round (check t))")
-    number = value(source, S.names(), advance, "advance_rest",
+    number = value(source, S.names(), advance, "advance_slow",
                    "lawn->round_check = @;")
     yield Goal("lawn: NEVER LOST: all in due is of the last round, or was put"
                " there in this advance", state, [

@@ -119,7 +119,7 @@ void retransmit(lawn_conn_t *conn, lawn_time_t, unsigned attempt)
         violate(end, "retransmits nothing, attempt", attempt);
     }
     ++shared.counters.retransmissions;
-    if (shared.link_of(end.index).troubled_at < end.unacked_since &&
+    if (shared.link_of(end.index).faulted_at < end.unacked_since &&
         shared.state_of(peer_of(end.index)) == EndState::open) {
         ++shared.counters.spurious;
     }
@@ -164,7 +164,7 @@ void judge_death(const End &end)
     const Nsec from = at > shared.horizon ? at - shared.horizon : 0;
     const Standing &host = shared.standing[link.host[peer % 2]];
     if (link.opened_at[0] >= from || link.opened_at[1] >= from ||
-        link.troubled_at >= from || host.is_stalled ||
+        link.faulted_at >= from || host.is_stalled ||
         host.stalled_until >= from) {
         ++shared.counters.unlucky;
     } else if (end.host->standing().jumped_at >= from) {

@@ -17,12 +17,12 @@ namespace sim
 enum class Happening : uint8_t {
     arrival, // of the packet `index`
     reopen,  // the connection `index`
-    trouble, // the next of kind `index`
+    fault,   // the next of kind `index`
     resume,  // the host `index`, if it is the same boot
     thaw,    // its clock, likewise
     restart, // the host `index`
     sweep,   // look for what should have happened
-    calm,    // the end of all troubles
+    calm,    // the end of all faults
     quiet,   // nobody says anything new
 };
 

@@ -154,7 +154,7 @@ void Host::arrive(const Packet &packet, Nsec at)
     }
     if (own.is_stalled && waiting() / 2 >= batch_) {
         ++shared_.counters.overflows;
-        shared_.link_of(packet.to).troubled_at = at;
+        shared_.link_of(packet.to).faulted_at = at;
         return;
     }
     queue_.push_back(packet);
@@ -168,7 +168,7 @@ void Host::send(uint32_t from, Kind kind, uint32_t number, uint64_t content,
     const uint32_t to = peer_of(from);
     const Packet packet = {to, link.incarnation, number, kind, content, stamp};
     if (!shared_.network.send(packet, index_, link.host[to % 2], pass_.at)) {
-        link.troubled_at = pass_.at;
+        link.faulted_at = pass_.at;
     }
 }
 

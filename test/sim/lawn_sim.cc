@@ -7,7 +7,7 @@
 // world goes from event to event, so that hours pass in seconds, and
 // everything is drawn from one seed, so that a failure can be seen again:
 //
-//     options -> scenario -> world -> { host -> end -> witness, trouble }
+//     options -> scenario -> world -> { host -> end -> witness, fault }
 //                                        |
 //                                     network, clock
 //
@@ -39,7 +39,7 @@ namespace
 struct Total {
     uint64_t seeds = 0;
     uint64_t violations = 0;
-    std::array<uint64_t, sim::trouble_count> troubles = {};
+    std::array<uint64_t, sim::fault_count> faults = {};
     std::array<uint64_t, 4> deaths = {};
 };
 
@@ -64,8 +64,8 @@ void run(const sim::Options &options, uint64_t seed, Total &total)
     }
     ++total.seeds;
     total.violations += violations;
-    for (size_t i = 0; i < total.troubles.size(); ++i) {
-        total.troubles[i] += shared.counters.troubles[i];
+    for (size_t i = 0; i < total.faults.size(); ++i) {
+        total.faults[i] += shared.counters.faults[i];
     }
     for (size_t i = 0; i < total.deaths.size(); ++i) {
         total.deaths[i] += shared.counters.deaths[i];
@@ -76,9 +76,9 @@ void run(const sim::Options &options, uint64_t seed, Total &total)
 unsigned count_missing(const Total &total)
 {
     unsigned missing = 0;
-    for (size_t i = 0; i < total.troubles.size(); ++i) {
-        if (total.troubles[i] == 0) {
-            printf("there were no %s\n", sim::trouble_name(i));
+    for (size_t i = 0; i < total.faults.size(); ++i) {
+        if (total.faults[i] == 0) {
+            printf("there were no %s\n", sim::fault_name(i));
             ++missing;
         }
     }

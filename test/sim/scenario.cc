@@ -84,8 +84,8 @@ Scenario draw_scenario(uint64_t seed, uint32_t connections, uint32_t hosts,
     static constexpr Nsec means[] = {
         2 * minute, 10 * minute, 15 * minute, 5 * minute, 5 * minute,
         minute,     5 * minute,  30 * minute, 4 * hour,   40 * minute};
-    static_assert(std::size(means) == trouble_count, "one for each");
-    for (size_t i = 0; i < trouble_count; ++i) {
+    static_assert(std::size(means) == fault_count, "one for each");
+    for (size_t i = 0; i < fault_count; ++i) {
         scenario.gaps[i] = random.one_in(8)
                                ? never
                                : random.magnitude(means[i] / 2, means[i] * 2);
@@ -116,12 +116,12 @@ Nsec longest_think(const Scenario &scenario)
     return longest + longest / 1000;
 }
 
-const char *trouble_name(size_t kind)
+const char *fault_name(size_t kind)
 {
     static constexpr const char *names[] = {
         "stalls", "suspensions", "jumps",      "steps back", "freezes",
         "drifts", "bursts",      "partitions", "kills",      "crashes"};
-    static_assert(std::size(names) == trouble_count, "one for each");
+    static_assert(std::size(names) == fault_count, "one for each");
     return names[kind];
 }
 

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // What a seed decides before a run begins. Not only the dice differ from seed
-// to seed but the game: how bad the network is, which troubles there are at
+// to seed but the game: how bad the network is, which faults there are at
 // all, and what the connections were configured to.
 
 #ifndef LAWN_TEST_SIM_SCENARIO_H
@@ -47,7 +47,7 @@ struct Weather {
     Nsec reorder_max; // and a reordered one so much more
 };
 
-enum class Trouble : uint8_t {
+enum class Fault : uint8_t {
     stall,     // a host makes no passes
     suspend,   // nor does its clock count
     jump,      // of a clock, forward
@@ -61,7 +61,7 @@ enum class Trouble : uint8_t {
     count
 };
 
-constexpr size_t trouble_count = static_cast<size_t>(Trouble::count);
+constexpr size_t fault_count = static_cast<size_t>(Fault::count);
 constexpr size_t timing_count = 4;
 
 constexpr unsigned max_window = 4;
@@ -72,12 +72,12 @@ struct Scenario {
     uint64_t seed;
     uint32_t connections;
     uint32_t hosts;
-    Nsec duration; // of the troubles; calm follows
+    Nsec duration; // of the faults; calm follows
     Weather weather;
     std::array<Timing, timing_count> timing;
     // The mean time between two of a kind, for each thing that may have it;
     // never: there are none.
-    std::array<Nsec, trouble_count> gaps;
+    std::array<Nsec, fault_count> gaps;
     unsigned budget;
     Nsec stall_threshold;
 };
@@ -92,7 +92,7 @@ Nsec horizon(const Scenario &scenario);
 // The longest time from one message of an end to its next.
 Nsec longest_think(const Scenario &scenario);
 
-const char *trouble_name(size_t kind);
+const char *fault_name(size_t kind);
 
 } // namespace sim
 

@@ -39,7 +39,7 @@ struct Link {
     std::array<Nsec, 2> opened_at = {};
     uint32_t timing = 0;
     uint32_t incarnation = 0;
-    Nsec troubled_at = 0; // a packet was lost
+    Nsec faulted_at = 0; // a packet was lost
     bool is_reopening = false;
 };
 
@@ -81,7 +81,7 @@ struct Counters {
     uint64_t unlucky; // packets were lost, or the peer was stalled
     uint64_t jumped;  // the clock jumped
     std::array<uint64_t, 4> deaths; // by reason
-    std::array<uint64_t, trouble_count> troubles;
+    std::array<uint64_t, fault_count> faults;
 };
 
 struct Shared {

@@ -20,12 +20,12 @@ double in(Nsec span, Nsec unit)
     return static_cast<double>(span) / static_cast<double>(unit);
 }
 
-void print_troubles(const Counters &counters)
+void print_faults(const Counters &counters)
 {
-    const char *separator = "troubles:";
-    for (size_t i = 0; i < trouble_count; ++i) {
-        printf("%s %" PRIu64 " %s", separator, counters.troubles[i],
-               trouble_name(i));
+    const char *separator = "faults:";
+    for (size_t i = 0; i < fault_count; ++i) {
+        printf("%s %" PRIu64 " %s", separator, counters.faults[i],
+               fault_name(i));
         separator = ",";
     }
     printf("\n");
@@ -57,7 +57,7 @@ void print_summary(const Shared &shared, Nsec lived)
     const Counters &c = shared.counters;
     const NetworkStats &n = shared.network.stats();
     printf("lawn_sim: seed %" PRIu64 ", %u connections, %u hosts, %.2f h of "
-           "troubles, %.2f h in all\n",
+           "faults, %.2f h in all\n",
            s.seed, s.connections, s.hosts, in(s.duration, hour),
            in(lived, hour));
     printf("network: loss %.2f %%, duplicates %.1f %%, reordering %.1f %%, "
@@ -65,7 +65,7 @@ void print_summary(const Shared &shared, Nsec lived)
            s.weather.loss_ppm / 1e4, s.weather.duplicate_ppm / 1e4,
            s.weather.reorder_ppm / 1e4, in(s.weather.delay_min, msec),
            in(2 * s.weather.delay_max + s.weather.reorder_max, msec));
-    print_troubles(c);
+    print_faults(c);
     printf("packets: %" PRIu64 " sent, %" PRIu64 " lost, %" PRIu64
            " cut, %" PRIu64 " duplicated, %" PRIu64 " reordered, %" PRIu64
            " without room, %" PRIu64 " stale\n",

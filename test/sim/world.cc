@@ -25,7 +25,7 @@ constexpr uint32_t sweeps_per_check = 10;
 
 World::World(const Scenario &scenario, bool is_verbose)
     : shared_(scenario), ends_(size_t{2} * scenario.connections),
-      troubles_(shared_, hosts_), now_(beginning)
+      faults_(shared_, hosts_), now_(beginning)
 {
     shared_.is_verbose = is_verbose;
     shared_.ends = &ends_;
@@ -69,7 +69,7 @@ void World::run()
     shared_.events.add(calm, Happening::calm, 0);
     shared_.events.add(quiet, Happening::quiet, 0);
     shared_.events.add(now_ + sweep_gap, Happening::sweep, 0);
-    troubles_.begin(now_);
+    faults_.begin(now_);
     const std::vector<Nsec> &wakes = shared_.wakes;
     for (;;) {
         const auto first = std::min_element(wakes.begin(), wakes.end());
@@ -104,19 +104,19 @@ void World::happen(const Event &event)
     case Happening::reopen:
         reopen(event.index);
         break;
-    case Happening::trouble:
-        troubles_.strike(event.index, now_);
+    case Happening::fault:
+        faults_.strike(event.index, now_);
         break;
     case Happening::resume:
     case Happening::thaw:
     case Happening::restart:
-        troubles_.end(event, now_);
+        faults_.end(event, now_);
         break;
     case Happening::sweep:
         sweep();
         break;
     case Happening::calm:
-        troubles_.stop();
+        faults_.stop();
         shared_.network.calm();
         break;
     case Happening::quiet:

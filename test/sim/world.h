@@ -1,15 +1,15 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // A run: a world of hosts and connections from its beginning, through the
-// troubles, to a calm in which everything must come right again.
+// faults, to a calm in which everything must come right again.
 
 #ifndef LAWN_TEST_SIM_WORLD_H
 #define LAWN_TEST_SIM_WORLD_H
 
 #include "end.h"
+#include "faults.h"
 #include "host.h"
 #include "shared.h"
-#include "trouble.h"
 
 #include <memory>
 #include <vector>
@@ -47,7 +47,7 @@ private:
     Shared shared_;
     std::vector<End> ends_;
     std::vector<std::unique_ptr<Host>> hosts_;
-    Troubles troubles_;
+    Faults faults_;
     Nsec now_;
     uint32_t sweeps_ = 0;
 };

@@ -320,7 +320,7 @@ inline raise_cover(t)
     cover[t] = INFINITY
 }
 
-inline start_rest(t, d)
+inline start_slow(t, d)
 {
     if
     :: atomic { retired[t] -> touch(t); d = 0 }

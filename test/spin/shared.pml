@@ -149,7 +149,7 @@ inline call_back(t)
     assert(!is_late);
     if
     :: atomic { calls > 0 -> calls--; choose_deadline() };
-        start_rest(t, d)
+        start_slow(t, d)
     :: atomic { calls > 0 && !claimed[t] -> calls--; claim(t) };
         retire_in_callback(t)
     :: true
@@ -433,7 +433,7 @@ active proctype owner()
             fi
         };
         if
-        :: d != 0 -> start_rest(t, d)
+        :: d != 0 -> start_slow(t, d)
         :: else
         fi;
         t = 0

@@ -21,7 +21,7 @@ using lawn_test::ttl;
 constexpr lawn_time_t late = 3 * ttl; // 500 of a crowd are due
 
 // Timers in every place that a lawn has. After a stall, the nth of them that
-// fires does a deed.
+// fires does a action.
 class Crowd : public testing::Test
 {
 protected:
@@ -105,7 +105,7 @@ protected:
         const lawn_time_t deadline = lawn_timer_deadline(&item->timer);
         EXPECT_TRUE(is_exact_ ? deadline == now : deadline <= now);
         ++item->fired;
-        if (++fired_ != deed_at_) {
+        if (++fired_ != action_at_) {
             return;
         }
         lawn_timer_start(lawn_, &add(late, 5).timer, late, 0); // deferred
@@ -113,21 +113,21 @@ protected:
             places_.insert(place_of(&i->timer));
         }
         doer_ = item;
-        deed_();
+        action_();
         EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
     }
 
-    // The deed in each of some callbacks of an advance, which is the last of
+    // The action in each of some callbacks of an advance, which is the last of
     // it, or if `is_last` is false, one of 500.
-    void each_time(const std::function<void()> &deed,
+    void each_time(const std::function<void()> &action,
                    const std::function<void()> &after, bool is_last = true)
     {
         for (const unsigned at : {1U, 2U, 50U, 150U, 299U, 499U, 500U}) {
             SCOPED_TRACE(at);
             populate();
             fired_ = 0;
-            deed_at_ = at;
-            deed_ = deed;
+            action_at_ = at;
+            action_ = action;
             ASSERT_EQ(lawn_advance(lawn_, late, 0), is_last ? at : 500);
             ASSERT_EQ(lawn_check(lawn_), LAWN_OK);
             after();
@@ -172,10 +172,10 @@ protected:
     lawn_queue_t *queue_ = nullptr;
     std::vector<std::unique_ptr<Item>> items_;
     std::set<Place> places_;
-    std::function<void()> deed_;
+    std::function<void()> action_;
     Item *doer_ = nullptr;
     bool is_exact_ = false;
-    unsigned deed_at_ = 0;
+    unsigned action_at_ = 0;
     unsigned fired_ = 0;
 };
 

@@ -36,19 +36,19 @@ protected:
     }
 
     // What a callback may do to the queue that is firing, and to others.
-    enum class Deed { destroy_own, replace_own, destroy_other, destroy_all };
+    enum class Action { destroy_own, replace_own, destroy_other, destroy_all };
 
-    void do_deed(Deed deed, lawn_time_t now)
+    void do_deed(Action action, lawn_time_t now)
     {
-        if (deed != Deed::destroy_other) {
+        if (action != Action::destroy_other) {
             lawn_queue_destroy(own_);
             own_ = nullptr;
         }
-        if (deed == Deed::replace_own) {
+        if (action == Action::replace_own) {
             own_ = create(ttl); // most likely where the other one was
             start_in(own_, now);
         }
-        if (deed == Deed::destroy_other || deed == Deed::destroy_all) {
+        if (action == Action::destroy_other || action == Action::destroy_all) {
             lawn_queue_destroy(other_);
             other_ = nullptr;
         }
@@ -61,8 +61,8 @@ protected:
 
 TEST_F(QueuePass, ACallbackMayDestroyQueues)
 {
-    for (const Deed deed : {Deed::destroy_own, Deed::replace_own,
-                            Deed::destroy_other, Deed::destroy_all}) {
+    for (const Action action : {Action::destroy_own, Action::replace_own,
+                                Action::destroy_other, Action::destroy_all}) {
         for (const size_t doer : {0, 4, 9}) {
             SCOPED_TRACE(doer);
             own_ = create(ttl);
@@ -72,7 +72,7 @@ TEST_F(QueuePass, ACallbackMayDestroyQueues)
             const Probes other = start_some(other_, 10, now);
             bool is_done = false;
             own[doer]->then = [&](lawn_time_t then) {
-                do_deed(deed, then);
+                do_deed(action, then);
                 is_done = true;
             };
             lawn_advance(lawn_, now + ttl, 0);
@@ -80,14 +80,16 @@ TEST_F(QueuePass, ACallbackMayDestroyQueues)
             EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
             const Probes all_fired = fired();
             for (size_t i = 0; i < 10; ++i) {
-                const bool may_fire = deed == Deed::destroy_other || i <= doer;
+                const bool may_fire =
+                    action == Action::destroy_other || i <= doer;
                 EXPECT_EQ(own[i]->fired_at.size(), may_fire ? 1U : 0U) << i;
                 EXPECT_FALSE(lawn_timer_is_active(&own[i]->timer));
                 EXPECT_FALSE(lawn_timer_is_active(&other[i]->timer));
             }
-            EXPECT_EQ(lawn_count(lawn_), deed == Deed::replace_own ? 1U : 0U);
+            EXPECT_EQ(lawn_count(lawn_),
+                      action == Action::replace_own ? 1U : 0U);
             EXPECT_EQ(lawn_advance(lawn_, now + 2 * ttl, 0),
-                      deed == Deed::replace_own ? 1U : 0U);
+                      action == Action::replace_own ? 1U : 0U);
             lawn_queue_destroy(own_);
             lawn_queue_destroy(other_);
             fired();

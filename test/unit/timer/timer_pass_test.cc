@@ -68,7 +68,7 @@ TEST_F(TimerPass, ACallbackMayDoAnythingToOthersInManySlots)
 TEST_F(TimerPass, ACallbackMayDoAnythingToAllOthersThatAreDue)
 {
     for (const size_t turn : {1, 2, 15, 16, 17, 18, 33, 99, 100}) {
-        for (unsigned deed = 0; deed < 4; ++deed) {
+        for (unsigned action = 0; action < 4; ++action) {
             lawn_destroy(lawn_);
             ASSERT_EQ(lawn_create(nullptr, &lawn_), LAWN_OK);
             fired();
@@ -82,13 +82,13 @@ TEST_F(TimerPass, ACallbackMayDoAnythingToAllOthersThatAreDue)
                     if (!lawn_timer_is_active(&p->timer)) {
                         continue;
                     }
-                    if (deed == 0) {
+                    if (action == 0) {
                         EXPECT_TRUE(lawn_timer_stop(lawn_, &p->timer));
                         free_probe(p);
-                    } else if (deed == 1) {
+                    } else if (action == 1) {
                         EXPECT_TRUE(lawn_timer_pause(lawn_, &p->timer));
                     } else {
-                        start(*p, now, deed == 2 ? 0 : 1000);
+                        start(*p, now, action == 2 ? 0 : 1000);
                     }
                 }
                 EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
@@ -98,12 +98,12 @@ TEST_F(TimerPass, ACallbackMayDoAnythingToAllOthersThatAreDue)
             }
             EXPECT_EQ(lawn_advance(lawn_, late, 0), turn);
             EXPECT_EQ(lawn_check(lawn_), LAWN_OK);
-            const size_t left = deed < 2 ? 0 : all.size() - turn;
+            const size_t left = action < 2 ? 0 : all.size() - turn;
             EXPECT_EQ(lawn_count(lawn_), left);
-            EXPECT_EQ(lawn_advance(lawn_, late, 0), deed == 2 ? left : 0);
+            EXPECT_EQ(lawn_advance(lawn_, late, 0), action == 2 ? left : 0);
             EXPECT_EQ(lawn_advance(lawn_, late + 1000, 0),
-                      deed == 3 ? left : 0);
-            for (Probe *const p : deed == 0 ? Probes{} : all) {
+                      action == 3 ? left : 0);
+            for (Probe *const p : action == 0 ? Probes{} : all) {
                 lawn_timer_stop(lawn_, &p->timer); // paused ones, too
             }
         }

@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Spans and times that several of these tests reckon with, in ticks.
+// Spans and times that several of these tests calculate with, in ticks.
 
 #ifndef LAWN_TEST_UNIT_TIMER_TIMES_H
 #define LAWN_TEST_UNIT_TIMER_TIMES_H

@@ -2,8 +2,8 @@
 //
 // What happens to hosts, clocks, paths and ends, how often and for how long.
 
-#ifndef LAWN_TEST_SIM_TROUBLE_H
-#define LAWN_TEST_SIM_TROUBLE_H
+#ifndef LAWN_TEST_SIM_FAULTS_H
+#define LAWN_TEST_SIM_FAULTS_H
 
 #include "host.h"
 #include "shared.h"
@@ -16,12 +16,12 @@ namespace sim
 
 constexpr Nsec longest_downtime = minute; // of a host that crashed
 
-class Troubles
+class Faults
 {
 public:
     using Hosts = std::vector<std::unique_ptr<Host>>;
 
-    Troubles(Shared &shared, Hosts &hosts);
+    Faults(Shared &shared, Hosts &hosts);
 
     void begin(Nsec now);
     void stop();
@@ -32,14 +32,14 @@ public:
     void end(const Event &event, Nsec now);
 
 private:
-    uint64_t victims(Trouble kind) const;
+    uint64_t victims(Fault kind) const;
     void schedule(uint32_t kind, Nsec now);
-    // False when the chosen one has troubles enough.
-    bool strike_host(Trouble kind, Nsec now);
-    bool strike_clock(Trouble kind, Host &host, Nsec now);
-    bool strike_path(Trouble kind, Nsec now);
+    // False when the chosen one has faults enough.
+    bool strike_host(Fault kind, Nsec now);
+    bool strike_clock(Fault kind, Host &host, Nsec now);
+    bool strike_path(Fault kind, Nsec now);
     bool kill_end(Nsec now);
-    void tell(Trouble kind, uint64_t whom, Nsec now, Nsec span);
+    void tell(Fault kind, uint64_t whom, Nsec now, Nsec span);
 
     Shared &shared_;
     Hosts &hosts_;

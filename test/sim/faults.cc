@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The draws, and what they do; see trouble.h.
+// The draws, and what they do; see fault.h.
 
-#include "trouble.h"
+#include "faults.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -11,74 +11,74 @@
 namespace sim
 {
 
-Troubles::Troubles(Shared &shared, Hosts &hosts)
+Faults::Faults(Shared &shared, Hosts &hosts)
     : shared_(shared), hosts_(hosts), random_(shared.random.split())
 {
 }
 
-void Troubles::begin(Nsec now)
+void Faults::begin(Nsec now)
 {
-    for (uint32_t kind = 0; kind < trouble_count; ++kind) {
+    for (uint32_t kind = 0; kind < fault_count; ++kind) {
         schedule(kind, now);
     }
 }
 
-void Troubles::stop()
+void Faults::stop()
 {
     is_stopped_ = true;
 }
 
 // How many things there are that may have it.
-uint64_t Troubles::victims(Trouble kind) const
+uint64_t Faults::victims(Fault kind) const
 {
     const uint64_t hosts = shared_.scenario.hosts;
     switch (kind) {
-    case Trouble::burst:
+    case Fault::burst:
         return hosts * (hosts - 1);
-    case Trouble::partition:
+    case Fault::partition:
         return hosts * (hosts - 1) / 2;
-    case Trouble::kill:
+    case Fault::kill:
         return shared_.scenario.connections;
     default:
         return hosts;
     }
 }
 
-void Troubles::schedule(uint32_t kind, Nsec now)
+void Faults::schedule(uint32_t kind, Nsec now)
 {
     const Nsec gap = shared_.scenario.gaps[kind];
     if (gap == never || is_stopped_) {
         return;
     }
-    const Nsec mean = gap / victims(static_cast<Trouble>(kind));
+    const Nsec mean = gap / victims(static_cast<Fault>(kind));
     shared_.events.add(now + random_.around(std::max(mean, usec)),
-                       Happening::trouble, kind);
+                       Happening::fault, kind);
 }
 
-void Troubles::strike(uint32_t kind, Nsec now)
+void Faults::strike(uint32_t kind, Nsec now)
 {
     if (is_stopped_) {
         return;
     }
-    const Trouble trouble = static_cast<Trouble>(kind);
+    const Fault fault = static_cast<Fault>(kind);
     bool is_done = false;
-    switch (trouble) {
-    case Trouble::burst:
-    case Trouble::partition:
-        is_done = strike_path(trouble, now);
+    switch (fault) {
+    case Fault::burst:
+    case Fault::partition:
+        is_done = strike_path(fault, now);
         break;
-    case Trouble::kill:
+    case Fault::kill:
         is_done = kill_end(now);
         break;
     default:
-        is_done = strike_host(trouble, now);
+        is_done = strike_host(fault, now);
         break;
     }
-    shared_.counters.troubles[kind] += is_done;
+    shared_.counters.faults[kind] += is_done;
     schedule(kind, now);
 }
 
-bool Troubles::strike_host(Trouble kind, Nsec now)
+bool Faults::strike_host(Fault kind, Nsec now)
 {
     const uint64_t index = random_.below(hosts_.size());
     Host &host = *hosts_[index];
@@ -89,13 +89,13 @@ bool Troubles::strike_host(Trouble kind, Nsec now)
     const uint32_t whom = static_cast<uint32_t>(index);
     Nsec span = 0;
     switch (kind) {
-    case Trouble::stall:
-    case Trouble::suspend:
+    case Fault::stall:
+    case Fault::suspend:
         span = random_.magnitude(5 * msec, longest_stall);
-        host.stall(now, kind == Trouble::suspend);
+        host.stall(now, kind == Fault::suspend);
         shared_.events.add(now + span, Happening::resume, whom, host.boots());
         break;
-    case Trouble::crash:
+    case Fault::crash:
         span = random_.between(sec, longest_downtime);
         host.crash(now);
         shared_.events.add(now + span, Happening::restart, whom);
@@ -107,11 +107,11 @@ bool Troubles::strike_host(Trouble kind, Nsec now)
     return true;
 }
 
-bool Troubles::strike_clock(Trouble kind, Host &host, Nsec now)
+bool Faults::strike_clock(Fault kind, Host &host, Nsec now)
 {
     Nsec span = 0;
     switch (kind) {
-    case Trouble::jump: {
+    case Fault::jump: {
         span = random_.magnitude(msec, longest_stall);
         const lawn_time_t ticks = host.ticks(span);
         host.standing().jumped_at = now;
@@ -119,14 +119,14 @@ bool Troubles::strike_clock(Trouble kind, Host &host, Nsec now)
             now, [=](Clock &clock) { clock.step_forward(now, ticks); });
         break;
     }
-    case Trouble::step_back: {
+    case Fault::step_back: {
         span = random_.magnitude(usec, 100 * msec);
         const lawn_time_t ticks = host.ticks(span);
         host.adjust_clock(now,
                           [=](Clock &clock) { clock.step_back(now, ticks); });
         break;
     }
-    case Trouble::freeze:
+    case Fault::freeze:
         span = random_.magnitude(msec, sec);
         host.adjust_clock(now, [=](Clock &clock) { clock.freeze(now); });
         host.standing().is_frozen = true;
@@ -146,7 +146,7 @@ bool Troubles::strike_clock(Trouble kind, Host &host, Nsec now)
     return true;
 }
 
-bool Troubles::strike_path(Trouble kind, Nsec now)
+bool Faults::strike_path(Fault kind, Nsec now)
 {
     const uint64_t hosts = hosts_.size();
     const uint64_t from = random_.below(hosts);
@@ -154,7 +154,7 @@ bool Troubles::strike_path(Trouble kind, Nsec now)
     const uint32_t a = static_cast<uint32_t>(from);
     const uint32_t b = static_cast<uint32_t>(to);
     Nsec span = 0;
-    if (kind == Trouble::burst) {
+    if (kind == Fault::burst) {
         span = random_.magnitude(100 * msec, 10 * sec);
         const uint64_t loss = random_.between(200000, 900000);
         shared_.network.begin_burst(a, b, now + span,
@@ -170,7 +170,7 @@ bool Troubles::strike_path(Trouble kind, Nsec now)
     return true;
 }
 
-bool Troubles::kill_end(Nsec now)
+bool Faults::kill_end(Nsec now)
 {
     const uint64_t index =
         random_.below(uint64_t{2} * shared_.scenario.connections);
@@ -184,7 +184,7 @@ bool Troubles::kill_end(Nsec now)
     return true;
 }
 
-void Troubles::end(const Event &event, Nsec now)
+void Faults::end(const Event &event, Nsec now)
 {
     Host &host = *hosts_[event.index];
     if (event.what == Happening::restart) {
@@ -199,13 +199,13 @@ void Troubles::end(const Event &event, Nsec now)
     }
 }
 
-void Troubles::tell(Trouble kind, uint64_t whom, Nsec now, Nsec span)
+void Faults::tell(Fault kind, uint64_t whom, Nsec now, Nsec span)
 {
     const size_t index = static_cast<size_t>(kind);
     shared_.checker.note(now, static_cast<unsigned>(index), whom, span);
     if (shared_.is_verbose) {
         printf("%" PRIu64 ".%09" PRIu64 " s: %s: %" PRIu64 ", %.6f s\n",
-               now / sec, now % sec, trouble_name(index), whom,
+               now / sec, now % sec, fault_name(index), whom,
                static_cast<double>(span) / static_cast<double>(sec));
     }
 }
