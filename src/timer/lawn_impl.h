@@ -39,8 +39,7 @@ constexpr lawn_time_t open_limit = lawn_time_t{1} << 63;
 
 struct alignas(64) Lawn : LawnState {
     lawn_time_t wake; // the same as `next`, but `next` is 0 with an observer
-    lawn_time_t
-        done; // all slots that began at or before it have been worked on
+    lawn_time_t done; // the slots that began at or before it are done
     // The round that is being worked on: what the slots hold that began at or
     // before this time,
     lawn_time_t round_time;
