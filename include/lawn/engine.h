@@ -19,16 +19,16 @@
  * expires timers. So a process does not take its own absence for the absence of
  * its peers.
  *
- * The engine's time follows its clock, but never goes back. A counter may go
- * back by more than a millisecond when a machine is suspended, or when a guest
- * is migrated or restored (lawn/time.h). The engine then adds an offset to the
- * counter. Its time continues from the latest pass, and each timer keeps the
- * time that remained to it at that pass. A timer is late by at most the time
- * from that pass to the reading that finds the step. A smaller step is skew
- * between two processors: the engine's time stands still until the clock has
- * caught up. If the clock jumps forward, timers become due and the pass is
- * late. All times that an engine and its lawn take and return are the engine's
- * time.
+ * The engine's time follows its clock, but never goes back. All times that an
+ * engine and its lawn take and return are the engine's time.
+ *   - The clock may go back by more than a millisecond, when a machine is
+ *     suspended, or a guest is migrated or restored (lawn/time.h). The engine's
+ *     time then goes on from the latest pass, and each timer keeps the time that
+ *     it still had then. So a timer is late by no more than the time between
+ *     that pass and the first reading after the step.
+ *   - A smaller step back is skew between two processors. The engine's time
+ *     stands still until the clock has caught up.
+ *   - If the clock jumps forward, timers become due, and the pass is late.
  *
  * An engine has no hidden threads and uses no signals. Threads: one thread at a
  * time may use an engine, except for the functions below that any thread may

@@ -193,12 +193,12 @@ LAWN_INLINE unsigned lawn_advance(lawn_t *lawn, lawn_time_t now,
  * advance that left work, it is 0. */
 LAWN_API lawn_time_t lawn_next(const lawn_t *lawn);
 
-/* Makes lawn_next() the earliest deadline itself, for a caller that is about to
- * sleep until then. It looks at no more than `max_touches` timers (0: no limit)
- * and moves none. Returns true if lawn_next() is the earliest deadline. Returns
- * false if the limit was too low. lawn_next() may then be earlier than the
- * earliest deadline: wake up at that time, advance, and call again. Also
- * returns false if a timer is due now, and in a callback.
+/* Looks for the earliest deadline, so that lawn_next() returns just that, for a
+ * caller that is about to sleep until then. It looks at no more than
+ * `max_touches` timers (0: no limit), and moves none. Returns true if it has
+ * found it. If the limit was too low, it returns false, and lawn_next() may be
+ * earlier: wake up at that time, advance, and call again. It also returns false
+ * if a timer is due now, and in a callback.
  *
  * Do not call it in a loop without an advance: the result does not change. The
  * first start after it may make lawn_next() earlier again. */
