@@ -187,11 +187,11 @@ std::vector<std::string> Processes::words(const Member &member)
     const bool is_client = member.role == Role::client;
     std::vector<std::string> all = {
         own_program(),
+        is_client ? "client" : "consumer",
         "--redis",
         member.url,
         "--namespace",
         verify_space,
-        is_client ? "client" : "consumer",
         "--history",
         history(),
         "--process",
