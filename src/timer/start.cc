@@ -10,8 +10,7 @@ namespace lawn
 namespace
 {
 
-// The limit is closed by an observer, a pass or lawn_settle(), or the deadline
-// is 2^63 or later.
+// The inline limit is 0, or the deadline is 2^63 or later.
 LAWN_COLD_PATH void start_closed(Lawn *lawn, lawn_timer_t *timer,
                                  lawn_time_t deadline)
 {

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Functions that look at the timers of a lawn and change nothing, for programs
-// and for the library's other rooms.
+// Functions that go through the timers of a lawn, for programs and for the
+// library's other rooms; and what else those may know of a lawn.
 
 #include "timer/lawn_impl.h"
 
