@@ -189,10 +189,10 @@ void StartingClient::take(std::unique_ptr<Request> request,
     --open_;
     if (result.status != LAWN_OK) {
         if (!is_update || result.status != LAWN_ERR_NO_ELEM) {
-            fprintf(stderr, "%s: %s\n", request->id.c_str(),
-                    result.error != nullptr
-                        ? result.error
-                        : lawn_status_string(result.status));
+            complain(request->id + ": " +
+                     (result.error != nullptr
+                          ? result.error
+                          : lawn_status_string(result.status)));
         }
         note(EventKind::refused, *request);
         return;

@@ -4,6 +4,8 @@
 
 #include "history.h"
 
+#include "common.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -33,9 +35,7 @@ int open_to_append(const std::string &path)
     const int fd =
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) {
-        fprintf(stderr, "lawn-verify: cannot write %s: %s\n", path.c_str(),
-                strerror(errno));
-        exit(EXIT_FAILURE);
+        fail("cannot write " + path + ": " + strerror(errno));
     }
     return fd;
 }
@@ -105,9 +105,7 @@ void HistoryWriter::write(Event event)
     const std::string line = to_line(event);
     if (::write(fd_, line.data(), line.size()) !=
         static_cast<ssize_t>(line.size())) {
-        fprintf(stderr, "lawn-verify: cannot write the history: %s\n",
-                strerror(errno));
-        exit(EXIT_FAILURE);
+        fail(std::string("cannot write the history: ") + strerror(errno));
     }
 }
 

@@ -433,18 +433,17 @@ int run_verify(const Settings &settings, Arguments &arguments)
     if (wrong.empty()) {
         print_verdict(verdict, verify, options, settings.json);
         for (const std::string &example : verdict.examples) {
-            fprintf(stderr, "lawn-verify: %s\n", example.c_str());
+            complain(example);
         }
     }
     if (!wrong.empty() || unread != 0 || !verdict.is_good()) {
         if (!was_signalled()) {
             directory.keep();
         }
-        fprintf(stderr, "lawn-verify: %s; the history is in %s\n",
-                !wrong.empty() ? wrong.c_str()
-                : unread != 0  ? "the history has lines that are no events"
-                               : "the promise was broken",
-                directory.path().c_str());
+        complain((!wrong.empty() ? wrong
+                  : unread != 0  ? "the history has lines that are no events"
+                                 : "the promise was broken") +
+                 "; the history is in " + directory.path());
         return wrong.empty() ? status_violated : EXIT_FAILURE;
     }
     return 0;

@@ -104,7 +104,8 @@ int run(int argc, char **argv)
 {
     Arguments arguments(argc, argv,
                         {"--json", "--help", "-h", "--version", "-V",
-                         "--no-ack", "--end", "--leave", // of verify:
+                         "--no-ack", "--end", "--leave",
+                         // those of verify
                          "--calm", "--clocks", "--cluster", "--failover"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
         fputs(help, stdout);
