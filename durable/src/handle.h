@@ -38,9 +38,9 @@ inline bool is_lasting(const Answer &answer)
         return error.compare(0, text.size(), text) == 0;
     };
     if (answer.status == LAWN_ERR_TIMED_OUT && begins(not_done_in_time)) {
-        // What passes, such as BUSY, is waited for: here it has not passed. A
-        // server's refusal begins with a word in capitals, and what we say of
-        // connections does not.
+        // A refusal that passes, such as Redis's BUSY, is waited for: here it
+        // has not passed. A server's refusal begins with a word in capitals,
+        // and what we say of connections does not.
         const size_t why = sizeof(not_done_in_time) + 1; // behind ": "
         return why < error.size() && error[why] >= 'A' && error[why] <= 'Z';
     }

@@ -76,7 +76,8 @@ typedef enum {
     LAWN_OK = 0,
     LAWN_ERR_INVALID_PARAM = -1, /* invalid argument, or not allowed here */
     LAWN_ERR_NO_MEMORY = -2,     /* no memory; nothing was changed */
-    LAWN_ERR_BUSY = -3,          /* in use, full, or work must be done first */
+    LAWN_ERR_BUSY = -3,          /* not now: in use by another, or no room, or
+                                  * work is waiting; each function says which */
     LAWN_ERR_UNSUPPORTED = -4,   /* missing on this machine or in this build */
     LAWN_ERR_IO = -5,            /* the kernel refused; errno has the reason */
     LAWN_ERR_NO_ELEM = -6,       /* no such element */

@@ -36,7 +36,10 @@
  * operation itself returns an error, the function is not called. `done` may be
  * NULL. The statuses of a result:
  *   - OK: the store has done it, with the durability asked for.
- *   - BUSY: the namespace is full, or is being drained. Nothing was done.
+ *   - BUSY: the namespace is full, or is being drained; `error` says which.
+ *     Nothing was done. (A function that itself returns BUSY has made no
+ *     request: `max_requests` are unanswered. Redis's error BUSY is no status:
+ *     the request waits until the script that runs has ended.)
  *   - NO_MEMORY: Redis is at its maxmemory. Nothing was done.
  *   - NO_ELEM (update, replay): no such timer, or not that generation.
  *   - UNSUPPORTED: the server cannot give that durability, or has a function
@@ -173,10 +176,10 @@ LAWN_API lawn_status_t lawn_durable_wait(lawn_durable_t *durable,
 /* Returns one line that says what keeps requests from being answered now, or
  * the client's pumps and consumers from their work on a shard: a key of a wrong
  * type, a command that the server forbids, any other error that does not pass.
- * What may pass, such as BUSY or NOREPLICAS, is told when it has lasted for the
- * time of a request. They go on by themselves when that is mended. NULL:
- * nothing is wrong, or the first attempt to connect is still under way. Valid
- * until the next call. */
+ * A refusal of Redis that may pass, such as its BUSY or NOREPLICAS, is told
+ * when it has lasted for the time of a request. They go on by themselves when
+ * that is mended. NULL: nothing is wrong, or the first attempt to connect is
+ * still under way. Valid until the next call. */
 LAWN_API const char *lawn_durable_error(const lawn_durable_t *durable);
 
 /* Returns the number of shards, or 0 as long as the store has not been reached
