@@ -29,8 +29,7 @@ bool list_is_sound(const lawn_link_t *list, size_t *running, Holds holds)
 
 // Returns whether the lawn wakes early enough for a timer that must be looked
 // at by `when`. For a queue this is the head's deadline: the alarm may be
-// earlier, so it does not count while the inline limit
-// is 0.
+// earlier, so it does not count while the inline limit is 0.
 bool wakes(const Lawn *lawn, const lawn_timer_t *timer, lawn_time_t when)
 {
     return lawn->busy || is_paused(timer) || lawn->wake <= when ||

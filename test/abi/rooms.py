@@ -30,6 +30,16 @@ def is_open(room, header, user):
     return "*" in OPEN.get(room, {}) or users is None or user in users
 
 
+def may_include(user, room, header, rooms):
+    if room in ("durable", "compat"):
+        return False
+    if room == user or room not in rooms:
+        return True
+    if user.startswith("durable/"):
+        return room in FOR_DURABLE
+    return is_open(room, header, user)
+
+
 def complaints(root, rooms):
     places = {path.name: path for path in (root / "src").iterdir()
               if path.is_dir()}
@@ -42,10 +52,7 @@ def complaints(root, rooms):
             if path.suffix not in (".h", ".c", ".cc", ".hpp"):
                 continue
             for room, header in INCLUDE.findall(path.read_text()):
-                if room in ("durable", "compat") or (
-                        room in rooms and room != user and (
-                            room not in FOR_DURABLE if "durable" in user
-                            else not is_open(room, header, user))):
+                if not may_include(user, room, header, rooms):
                     yield f"{path.relative_to(root)}: {room}/{header}"
 
 
