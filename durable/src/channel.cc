@@ -5,7 +5,7 @@
 #include "src/channel.h"
 
 #include "src/guard.h"
-#include "src/link_impl.h"
+#include "src/routes.h"
 
 #include <utility>
 
@@ -25,12 +25,12 @@ bool is_misplaced(std::string_view error)
 
 } // namespace
 
-ChannelSession::ChannelSession(LinkImpl &link, unsigned shard, Words subscribe,
-                               Channel::Events events)
-    : Session(link.setup(), Kind::plain), link_(link), shard_(shard),
+ChannelSession::ChannelSession(Setup &setup, Routes &routes, unsigned shard,
+                               Words subscribe, Channel::Events events)
+    : Session(setup, Kind::plain), routes_(routes), shard_(shard),
       subscribe_(std::move(subscribe)), events_(std::move(events)),
-      restart_(link.loop(), [this] { restart("the shard has moved"); }),
-      rejecting_(link.loop(), [this] { reject(); })
+      restart_(*setup.loop, [this] { restart("the shard has moved"); }),
+      rejecting_(*setup.loop, [this] { reject(); })
 {
 }
 
@@ -44,15 +44,15 @@ void ChannelSession::check_endpoint()
 {
     Endpoint now;
     // Sentinels know better than the URL.
-    if (link_.is_cluster() && is_ready() && link_.endpoint_of(shard_, &now) &&
-        !(now == endpoint())) {
+    if (routes_.is_cluster() && is_ready() &&
+        routes_.endpoint_of(shard_, &now) && !(now == endpoint())) {
         restart_.start_after(0);
     }
 }
 
 bool ChannelSession::find(Endpoint *endpoint_p)
 {
-    return link_.endpoint_of(shard_, endpoint_p);
+    return routes_.endpoint_of(shard_, endpoint_p);
 }
 
 void ChannelSession::greet()
@@ -132,7 +132,7 @@ void ChannelSession::on_answer(const Done &done, const redisReply *reply,
         answer = {status_of_error(text_of(reply)), error.c_str(), nullptr,
                   sent};
         if (is_misplaced(error)) {
-            link_.on_moved(error, endpoint());
+            routes_.on_moved(error, endpoint());
             restart_.start_after(0);
         }
     }
@@ -141,14 +141,14 @@ void ChannelSession::on_answer(const Done &done, const redisReply *reply,
     }
 }
 
-ChannelHandle::ChannelHandle(LinkImpl &link, ChannelSession *session)
-    : link_(link), session_(session)
+ChannelHandle::ChannelHandle(Channels &channels, ChannelSession *session)
+    : channels_(channels), session_(session)
 {
 }
 
 ChannelHandle::~ChannelHandle()
 {
-    link_.remove(session_);
+    channels_.remove(session_);
 }
 
 bool ChannelHandle::is_connected() const
@@ -164,6 +164,43 @@ const std::string &ChannelHandle::trouble() const
 void ChannelHandle::send(const Args &command, uint64_t timeout_us, Done done)
 {
     session_->send_command(command, timeout_us, std::move(done));
+}
+
+Channels::Channels(Setup &setup, Routes &routes)
+    : setup_(setup), routes_(routes),
+      sweep_timer_(*setup.loop, [this] { removed_.clear(); })
+{
+}
+
+std::unique_ptr<Channel> Channels::open(unsigned shard,
+                                        std::vector<std::string> subscribe,
+                                        Channel::Events events)
+{
+    auto session = std::make_unique<ChannelSession>(
+        setup_, routes_, shard, std::move(subscribe), std::move(events));
+    ChannelSession *const channel = session.get();
+    auto handle = std::make_unique<ChannelHandle>(*this, channel);
+    sessions_[channel] = std::move(session);
+    channel->start();
+    return handle;
+}
+
+void Channels::remove(ChannelSession *channel)
+{
+    const auto found = sessions_.find(channel);
+    if (found == sessions_.end()) {
+        return; // there was no memory to open it
+    }
+    channel->mute();
+    removed_.insert(sessions_.extract(found)); // allocates nothing
+    sweep_timer_.start_after(0);
+}
+
+void Channels::check_endpoints()
+{
+    for (const auto &i : sessions_) {
+        i.first->check_endpoint();
+    }
 }
 
 } // namespace lawn::durable

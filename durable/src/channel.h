@@ -9,16 +9,20 @@
 #include "src/link.h"
 #include "src/session.h"
 
+#include <map>
+#include <memory>
+
 namespace lawn::durable
 {
 
-class LinkImpl;
+class Channels;
+class Routes;
 
 class ChannelSession final : public Session
 {
 public:
-    ChannelSession(LinkImpl &link, unsigned shard, Words subscribe,
-                   Channel::Events events);
+    ChannelSession(Setup &setup, Routes &routes, unsigned shard,
+                   Words subscribe, Channel::Events events);
 
     void send_command(const Args &command, uint64_t timeout_us, Done done);
     // No event is told any more.
@@ -39,7 +43,7 @@ private:
     void on_answer(const Done &done, const redisReply *reply, lawn_time_t sent);
     void reject();
 
-    LinkImpl &link_;
+    Routes &routes_;
     unsigned shard_;
     Words subscribe_;
     Channel::Events events_;
@@ -54,15 +58,41 @@ private:
 class ChannelHandle final : public Channel
 {
 public:
-    ChannelHandle(LinkImpl &link, ChannelSession *session);
+    ChannelHandle(Channels &channels, ChannelSession *session);
     ~ChannelHandle() override;
     bool is_connected() const override;
     const std::string &trouble() const override;
     void send(const Args &command, uint64_t timeout_us, Done done) override;
 
 private:
-    LinkImpl &link_;
+    Channels &channels_;
     ChannelSession *session_;
+};
+
+// The channels of a link.
+class Channels
+{
+public:
+    Channels(Setup &setup, Routes &routes);
+
+    std::unique_ptr<Channel> open(unsigned shard,
+                                  std::vector<std::string> subscribe,
+                                  Channel::Events events);
+    // By its handle. The session is freed a little later, since one of its
+    // callbacks may be running.
+    void remove(ChannelSession *channel);
+    // Shards may have moved.
+    void check_endpoints();
+
+private:
+    using Sessions =
+        std::map<ChannelSession *, std::unique_ptr<ChannelSession>>;
+
+    Setup &setup_;
+    Routes &routes_;
+    Sessions sessions_;
+    Sessions removed_;
+    Timer sweep_timer_;
 };
 
 } // namespace lawn::durable

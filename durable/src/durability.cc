@@ -13,7 +13,6 @@
 // change them at any time, and the connection does not notice.
 
 #include "src/guard.h"
-#include "src/link_impl.h"
 #include "src/node.h"
 
 #include <algorithm>
@@ -157,7 +156,7 @@ void RequestSession::send_wait()
     const std::string msec_text = std::to_string(msec);
     mark_error_ = no_memory; // if there is none for the reply's text
     send(Words{"EVAL", mark_script, "1",
-               node_.link.key(last.back().shard, Key::meta)},
+               node_.keys.key(last.back().shard, Key::meta)},
          setup_.request_timeout_us, [this](ReplyPtr reply, lawn_time_t) {
              if (reply) {
                  mark_error_ =
@@ -219,7 +218,7 @@ void RequestSession::end_unsynced(lawn_status_t status,
     take_requests(&unsynced, &synced);
     while (!synced.empty()) {
         Request *const request = &synced.front();
-        node_.link.finish(request, status, error.c_str(),
+        node_.owner.finish(request, status, error.c_str(),
                           status == LAWN_OK ? request->reply.get() : nullptr);
     }
     transmit_queued();

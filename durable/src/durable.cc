@@ -3,7 +3,7 @@
 // Opening, polling and closing a namespace (lawn/durable.h).
 
 #include "src/guard.h"
-#include "src/hash.h"
+#include "src/handle.h"
 #include "src/link_impl.h"
 
 #include "base/base.h"
@@ -66,7 +66,6 @@ lawn_status_t open(const lawn_durable_params_t &params,
     durable->params = params;
     durable->params.url = nullptr;
     durable->params.name_space = nullptr;
-    durable->name_space = name_space;
     set_default(&durable->params.max_requests, default_max_requests);
     set_default(&durable->params.connect_timeout_us, default_timeout_us);
     set_default(&durable->params.request_timeout_us, default_timeout_us);
@@ -77,7 +76,8 @@ lawn_status_t open(const lawn_durable_params_t &params,
         *error_p = lawn_status_string(status);
         return status;
     }
-    durable->link = std::make_unique<LinkImpl>(*durable, url);
+    durable->link = std::make_unique<LinkImpl>(durable->loop, durable->params,
+                                               name_space, url);
     *durable_p = durable.release();
     return LAWN_OK;
 }

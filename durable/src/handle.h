@@ -60,7 +60,6 @@ struct lawn_durable {
     }
 
     lawn_durable_params_t params; // without pointers; defaults filled in
-    std::string name_space;
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;

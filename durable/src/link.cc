@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Requests: their way to a session, what becomes of them when the store does
-// not do them, and their end. The nodes and the slots are in routes.cc.
+// Requests: their way to a session, and what becomes of them when the store
+// does not do them.
 
 #include "src/guard.h"
 #include "src/hash.h"
@@ -28,35 +28,6 @@ std::string key_of(const Request &request, std::string_view error)
     return is_needed ? ": " + line_of(request.call.args[0]) : "";
 }
 
-const char *name_of(Key key)
-{
-    switch (key) {
-    case Key::due:
-        return "due";
-    case Key::body:
-        return "body";
-    case Key::meta:
-        return "meta";
-    case Key::out:
-        return "out";
-    case Key::push:
-        return "push";
-    case Key::dead:
-        return "dead";
-    case Key::ended0:
-        return "ended0";
-    case Key::ended1:
-        return "ended1";
-    case Key::cron:
-        return "cron";
-    case Key::config:
-        return "config";
-    case Key::pumps:
-        return "pumps";
-    }
-    return "";
-}
-
 } // namespace
 
 bool is_passing(std::string_view error)
@@ -69,23 +40,24 @@ bool is_passing(std::string_view error)
         [error](std::string_view i) { return begins_with(error, i); });
 }
 
-LinkImpl::LinkImpl(lawn_durable &durable, Url url)
-    : durable_(durable), setup_{&durable.loop,
-                                std::move(url),
-                                durable.params.connect_timeout_us,
-                                durable.params.request_timeout_us,
-                                0,
-                                {}},
-      open_timer_(durable.loop, [this] { open_space(); }),
-      prepare_timer_(durable.loop, [this] { prepare_all(); }),
-      refresh_timer_(durable.loop, [this] { refresh(); }),
-      sweep_timer_(durable.loop, [this] { sweep(); }),
-      when_open_timer_(durable.loop, [this] { run_when_open(); })
+LinkImpl::LinkImpl(Loop &loop, const lawn_durable_params_t &params,
+                   const std::string &name_space, Url url)
+    : params_(params), setup_{&loop,
+                              std::move(url),
+                              params.connect_timeout_us,
+                              params.request_timeout_us,
+                              0,
+                              {}},
+      keys_(name_space, setup_.url.db), pending_(loop, *this),
+      routes_(setup_, keys_, *this, *this),
+      held_back_(loop, routes_,
+                 [this](Request *request) { try_to_route(request); }),
+      namespace_(setup_, params, keys_, routes_, *this),
+      channels_(setup_, routes_)
 {
     setup_.random.seed(
         static_cast<std::minstd_rand::result_type>(lawn_get_time()));
-    // With sentinels, the session finds the server.
-    node_at(setup_.url.endpoints[0])->main().start();
+    routes_.start();
 }
 
 LinkImpl::~LinkImpl()
@@ -97,73 +69,109 @@ LinkImpl::~LinkImpl()
         failure.why = "the client was closed";
         unknown.why = "unknown: the client was closed";
     });
-    for (const std::unique_ptr<Node> &node : nodes_) {
-        node->for_each_session([&](RequestSession &session) {
+    routes_.for_each_node([&](Node &node) {
+        node.for_each_session([&](RequestSession &session) {
             for (Request &i : session.sent) {
                 i.is_in_flight = false;
             }
-            fail_all(&session.queued, failure);
-            fail_all(&session.sent, unknown);
-            fail_all(&session.unsynced, unknown);
+            pending_.finish_all(&session.queued, failure);
+            pending_.finish_all(&session.sent, unknown);
+            pending_.finish_all(&session.unsynced, unknown);
         });
-    }
-    fail_all(&opening_, failure);
-    fail_all(&failing_, failure);
-    for (const std::unique_ptr<HeldOfShard> &shard : held_) {
-        fail_all(&shard->plain.requests, failure);
-        fail_all(&shard->waiting.requests, failure);
-    }
+    });
+    pending_.finish_all(&opening_, failure);
+    pending_.finish_failing(failure);
+    Requests held;
+    held_back_.take_all(&held);
+    pending_.finish_all(&held, failure);
 }
 
 Loop &LinkImpl::loop() const
 {
-    return durable_.loop;
+    return *setup_.loop;
 }
 
 size_t LinkImpl::requests() const
 {
-    return unanswered_;
+    return pending_.size();
 }
 
-std::string LinkImpl::key(unsigned shard, Key key) const
+unsigned LinkImpl::shards() const
 {
-    return head(shard) + name_of(key);
-}
-
-std::string LinkImpl::wake_channel(unsigned shard) const
-{
-    return head(shard) + "wake";
-}
-
-// The server's library knows a shard by the names of its keys, and cannot see
-// in which database they are; nor can those who listen to a channel.
-std::string LinkImpl::head(unsigned shard) const
-{
-    const unsigned db = setup_.url.db;
-    return (db ? std::to_string(db) : "") + "{" + durable_.name_space + ":" +
-           std::to_string(shard) + "}:";
+    return namespace_.shards();
 }
 
 unsigned LinkImpl::shard_of(std::string_view id) const
 {
-    return durable::shard_of(id, shards_);
+    return durable::shard_of(id, namespace_.shards());
+}
+
+bool LinkImpl::is_cluster() const
+{
+    return routes_.is_cluster();
+}
+
+std::string LinkImpl::key(unsigned shard, Key key) const
+{
+    return keys_.key(shard, key);
+}
+
+std::string LinkImpl::wake_channel(unsigned shard) const
+{
+    return keys_.wake_channel(shard);
+}
+
+void LinkImpl::note_time(unsigned shard, lawn_time_t sent, int64_t store_us)
+{
+    Node *const node = routes_.node_of(shard);
+    if (node) {
+        node->clock.add(sent, loop().now(), store_us);
+    }
+}
+
+int64_t LinkImpl::store_time(unsigned shard, lawn_time_t time) const
+{
+    const Node *const node = routes_.node_of(shard);
+    return node && node->clock.is_known() ? node->clock.store(time) : 0;
+}
+
+lawn_time_t LinkImpl::send_time(unsigned shard, int64_t store_us) const
+{
+    const Node *const node = routes_.node_of(shard);
+    return node && node->clock.is_known() ? node->clock.local(store_us)
+                                          : LAWN_TIME_INFINITY;
+}
+
+std::unique_ptr<Channel>
+LinkImpl::open_channel(unsigned shard, std::vector<std::string> subscribe,
+                       Channel::Events events)
+{
+    return channels_.open(shard, std::move(subscribe), std::move(events));
+}
+
+void LinkImpl::when_open(const void *owner, std::function<void()> fn)
+{
+    namespace_.when_open(owner, std::move(fn));
+}
+
+void LinkImpl::forget(const void *owner)
+{
+    namespace_.forget(owner);
+}
+
+const char *LinkImpl::error() const
+{
+    error_ = namespace_.error().empty() ? routes_.error(namespace_.is_open())
+                                        : namespace_.error();
+    return error_.empty() ? nullptr : error_.c_str();
 }
 
 Request *LinkImpl::add(Call call, Done done)
 {
     const uint64_t timeout_us =
         call.timeout_us != 0 ? call.timeout_us : setup_.request_timeout_us;
-    opening_.emplace_back(durable_.loop, std::move(call), std::move(done));
-    Request *const request = &opening_.back();
-    request->number = ++numbers_;
-    request->list = &opening_;
-    request->self = std::prev(opening_.end());
-    request->timer.set([this, request] { on_timer(request); });
-    request->deadline =
-        loop().now() + lawn_time_from_usec(static_cast<double>(timeout_us));
-    request->timer.start_at(request->deadline);
-    ++unanswered_;
-    return request;
+    return pending_.add(std::move(call), std::move(done), timeout_us,
+                        &opening_);
 }
 
 void LinkImpl::call(Call call, Done done)
@@ -176,16 +184,9 @@ void LinkImpl::call(Call call, Done done)
     try {
         route(request);
     } catch (...) {
-        withdraw(request);
+        pending_.withdraw(request);
         throw;
     }
-}
-
-// Nobody will be answered, for the caller is told at once.
-void LinkImpl::withdraw(Request *request)
-{
-    --unanswered_;
-    request->list->erase(request->self);
 }
 
 void LinkImpl::command(unsigned shard, const Args &command, Done done)
@@ -207,7 +208,7 @@ void LinkImpl::command(unsigned shard, const Args &command, Done done)
         }
         route(request);
     } catch (...) {
-        withdraw(request);
+        pending_.withdraw(request);
         throw;
     }
 }
@@ -248,33 +249,29 @@ Args LinkImpl::head_of(const Request &request) const
         head.push_back(key(request.shard, i));
     }
     if (call.tells_shards) {
-        head.push_back(std::to_string(shards_));
+        head.push_back(std::to_string(namespace_.shards()));
     }
     return head;
 }
 
 void LinkImpl::route(Request *request)
 {
-    if (!is_open_) {
+    if (!namespace_.is_open()) {
         insert_in_order(request, &opening_);
         return;
     }
     build(request);
-    Held &held = held_of(*request);
-    if (held.first ? held.first != request : !held.requests.empty()) {
-        insert_in_order(request, &held.requests);
+    if (held_back_.queue_behind(request)) {
         return;
     }
-    Node *const node = request->is_asking ? node_at(request->asked_at)
-                                          : node_of(request->shard);
-    // What is under way at another server may come back, and comes first.
+    Node *const node = request->is_asking ? routes_.node_at(request->asked_at)
+                                          : routes_.node_of(request->shard);
     if (!node) {
-        hold_back(request, "no server has the shard now");
-        refresh_soon();
-    } else if (node != held.node && is_under_way(held)) {
-        hold_back(request, "");
+        held_back_.hold(request, "no server has the shard now");
+        routes_.refresh_soon();
+    } else if (!held_back_.may_go_to(*request, node)) {
+        held_back_.hold(request, "");
     } else {
-        held.node = node;
         node->session(request->call.durability).add(request);
     }
 }
@@ -283,83 +280,50 @@ void LinkImpl::route(Request *request)
 void LinkImpl::try_to_route(Request *request)
 {
     if (!attempt([&] { route(request); })) {
-        hold_back(request, no_memory);
+        held_back_.hold(request, no_memory);
     }
-}
-
-void LinkImpl::on_timer(Request *request)
-{
-    // Comes back soon if this fails for want of memory.
-    request->timer.start_after(retry_us);
-    if (request->failure != LAWN_OK) {
-        finish(request, request->failure, request->trouble.c_str(), nullptr);
-    } else if (request->is_in_flight || request->reply) {
-        finish(request, LAWN_ERR_TIMED_OUT,
-               "unknown: the store has not answered in time", nullptr);
-    } else {
-        // It may wait behind one that was refused.
-        const std::string &trouble = request->trouble.empty()
-                                         ? request->list->front().trouble
-                                         : request->trouble;
-        const char *const why = trouble.empty() ? error() : trouble.c_str();
-        const std::string text = why ? ": " + std::string(why) : "";
-        finish(request, LAWN_ERR_TIMED_OUT, (not_done_in_time + text).c_str(),
-               nullptr);
-    }
-}
-
-void LinkImpl::fail_later(Request *request, lawn_status_t status,
-                          std::string_view error)
-{
-    request->failure = status;
-    if (!attempt([&] { request->trouble = error; })) {
-        request->trouble = no_memory;
-    }
-    move_request(request, &failing_);
-    request->timer.start_after(0);
 }
 
 void LinkImpl::finish(Request *request, lawn_status_t status, const char *error,
                       const redisReply *reply)
 {
-    Done done = std::move(request->done);
-    request->done = nullptr;
-    request->timer.stop();
-    note_end(*request);
-    Requests ended; // `error` and `reply` may be of the request
-    if (!request->is_in_flight) {
-        move_request(request, &ended);
-    }
-    if (!done) {
-        return;
-    }
-    --unanswered_;
-    if (attempt([&] { done({status, error, reply, request->sent}); })) {
-        return;
-    }
-    ++unanswered_;
-    request->done = std::move(done);
-    request->failure = LAWN_ERR_NO_MEMORY;
-    request->trouble = no_memory;
-    if (!request->is_in_flight) {
-        move_request(request, &failing_);
-    }
-    request->timer.start_after(retry_us);
+    pending_.finish(request, status, error, reply);
 }
 
-void LinkImpl::fail_all(Requests *requests, const Failure &failure)
+void LinkImpl::fail_later(Request *request, lawn_status_t status,
+                          std::string_view error)
 {
-    Requests failed;
-    take_requests(requests, &failed);
-    while (!failed.empty()) {
-        finish(&failed.front(), failure.status, failure.why.c_str(), nullptr);
+    pending_.fail_later(request, status, error);
+}
+
+void LinkImpl::on_end(const Request &request)
+{
+    held_back_.note_end(request);
+}
+
+// Its replicas, or the disk, do not matter for the order.
+void LinkImpl::on_done(const Request &request)
+{
+    Requests overtaken;
+    held_back_.take_overtaken(request, &overtaken);
+    while (!overtaken.empty()) {
+        Request *const earlier = &overtaken.front();
+        std::string error;
+        attempt([&] {
+            error = "not done: a later request about the same timer was done, "
+                    "while the store refused this one";
+            error += earlier->error.empty() ? "" : ": ";
+            error += earlier->error;
+        });
+        finish(earlier, LAWN_ERR_IO, error.c_str(), nullptr);
     }
+    held_back_.note_end(request);
 }
 
 void LinkImpl::on_lost(Request *request)
 {
     if (request->done && request->call.reads_only) {
-        hold_back(request, "the connection was lost");
+        held_back_.hold(request, "the connection was lost");
     } else {
         finish(request, LAWN_ERR_IO,
                "unknown: the connection was lost before the answer", nullptr);
@@ -371,7 +335,7 @@ void LinkImpl::on_error(Request *request, const RequestSession &session,
                         std::string_view error)
 {
     if (!attempt([&] { refuse(request, session, error); })) {
-        hold_back(request, no_memory);
+        held_back_.hold(request, no_memory);
     }
 }
 
@@ -382,15 +346,15 @@ void LinkImpl::refuse(Request *request, const RequestSession &session,
         begins_with(error, "MOVED ") || begins_with(error, "ASK ");
     if (!request->done) {
         finish(request, LAWN_OK, "", nullptr);
-    } else if (is_cluster_ && is_redirected) {
+    } else if (routes_.is_cluster() && is_redirected) {
         redirect(request, error, session.endpoint());
     } else if (begins_with(error, "LAWN REOPEN")) {
-        open_space();
-        hold_back(request, error);
+        namespace_.open();
+        held_back_.hold(request, error);
     } else if (is_passing(error)) {
-        hold_back(request, error);
-        if (is_cluster_ && begins_with(error, "CLUSTERDOWN")) {
-            refresh_soon();
+        held_back_.hold(request, error);
+        if (begins_with(error, "CLUSTERDOWN")) {
+            routes_.refresh_soon();
         }
     } else if (is_redirected) {
         finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
@@ -406,100 +370,101 @@ void LinkImpl::redirect(Request *request, std::string_view error,
     unsigned slot = 0;
     Endpoint endpoint;
     if (++request->redirections % max_redirections == 0) {
-        hold_back(request, error);
+        held_back_.hold(request, error);
     } else if (!read_redirection(error, from, &slot, &endpoint)) {
         finish(request, LAWN_ERR_CORRUPT, line_of(error).c_str(), nullptr);
     } else if (begins_with(error, "ASK ")) {
         request->is_asking = true;
         request->asked_at = std::move(endpoint);
-        hold_back(request, "");
+        held_back_.hold(request, "");
     } else {
         // Those sent after it will come back, too, and then go in their order.
         // It is held first, so that what is queued behind it does not go to the
         // other server before it.
-        hold_back(request, "");
-        on_moved(error, from);
+        held_back_.hold(request, "");
+        routes_.on_moved(error, from);
     }
 }
 
 void LinkImpl::on_session_failed(Node &node, RequestSession &session,
                                  const Failure &failure, bool is_main)
 {
-    if (is_main && !attempt([&] { node.trouble = failure.why; })) {
-        node.trouble = no_memory;
+    if (is_main && !attempt([&] { node.error = failure.why; })) {
+        node.error = no_memory;
     }
-    if (failure.status != LAWN_ERR_IO || durable_.params.fail_fast) {
-        fail_all(&session.queued, failure);
-        if (!is_open_) {
-            fail_all(&opening_, failure);
+    if (failure.status != LAWN_ERR_IO || params_.fail_fast) {
+        pending_.finish_all(&session.queued, failure);
+        if (!namespace_.is_open()) {
+            pending_.finish_all(&opening_, failure);
         }
     }
-    ask_again(&session, failure);
-    if (is_cluster_) {
-        refresh_soon();
+    held_back_.take_back(&session, failure.why);
+    routes_.refresh_soon();
+}
+
+void LinkImpl::on_main_ready(Node &node)
+{
+    node.error.clear();
+    routes_.on_ready(node);
+    if (routes_.node_of(0) == &node) {
+        namespace_.open();
+    }
+    namespace_.prepare(node);
+}
+
+void LinkImpl::on_shards(unsigned shards)
+{
+    held_back_.set_shards(shards);
+    routes_.set_shards(shards);
+}
+
+void LinkImpl::on_open()
+{
+    Requests waiting;
+    take_requests(&opening_, &waiting);
+    while (!waiting.empty()) {
+        try_to_route(&waiting.front());
     }
 }
 
-std::unique_ptr<Channel>
-LinkImpl::open_channel(unsigned shard, std::vector<std::string> subscribe,
-                       Channel::Events events)
+void LinkImpl::on_refused(const Failure &failure)
 {
-    auto session = std::make_unique<ChannelSession>(
-        *this, shard, std::move(subscribe), std::move(events));
-    ChannelSession *const channel = session.get();
-    auto handle = std::make_unique<ChannelHandle>(*this, channel);
-    channels_[channel] = std::move(session);
-    channel->start();
-    return handle;
-}
-
-void LinkImpl::remove(ChannelSession *channel)
-{
-    const auto found = channels_.find(channel);
-    if (found == channels_.end()) {
-        return; // there was no memory to open it
-    }
-    channel->mute();
-    removed_.insert(channels_.extract(found)); // allocates nothing
-    sweep_timer_.start_after(0);
-}
-
-void LinkImpl::when_open(const void *owner, std::function<void()> fn)
-{
-    when_open_.emplace_back(owner, std::move(fn));
-    if (is_open_) {
-        when_open_timer_.start_after(0);
+    if (failure.status != LAWN_ERR_IO || params_.fail_fast) {
+        pending_.finish_all(&opening_, failure);
     }
 }
 
-void LinkImpl::forget(const void *owner)
+void LinkImpl::on_slots(bool is_all)
 {
-    when_open_.remove_if([owner](const auto &i) { return i.first == owner; });
+    if (is_all && !namespace_.is_open()) {
+        namespace_.clear_error();
+    }
+    routes_.for_each_node([this](Node &node) {
+        reroute_queued(node);
+        namespace_.prepare(node);
+    });
+    channels_.check_endpoints();
+    if (is_all) {
+        namespace_.open();
+    }
 }
 
-void LinkImpl::run_when_open()
+// What was not sent goes to the node that has its slot now.
+void LinkImpl::reroute_queued(Node &node)
 {
-    while (!when_open_.empty()) {
-        WhenOpen now;
-        now.splice(now.begin(), when_open_, when_open_.begin());
-        if (!attempt(now.front().second)) {
-            when_open_.splice(when_open_.begin(), now);
-            when_open_timer_.start_after(retry_us);
-            return;
+    node.for_each_session([this, &node](RequestSession &session) {
+        Requests queued;
+        take_requests(&session.queued, &queued);
+        while (!queued.empty()) {
+            Request *const request = &queued.front();
+            if (request->is_asking ||
+                routes_.node_of(request->shard) == &node) {
+                move_request(request, &session.queued);
+            } else {
+                try_to_route(request);
+            }
         }
-    }
-}
-
-const char *LinkImpl::error() const
-{
-    error_ = trouble_;
-    for (const std::unique_ptr<Node> &node : nodes_) {
-        if (error_.empty() && !node->main().is_ready() &&
-            (!is_cluster_ || !is_open_ || has_slots(*node))) {
-            error_ = node->trouble;
-        }
-    }
-    return error_.empty() ? nullptr : error_.c_str();
+    });
 }
 
 } // namespace lawn::durable

@@ -11,6 +11,7 @@
 #ifndef LAWN_SRC_DURABLE_LINK_H
 #define LAWN_SRC_DURABLE_LINK_H
 
+#include "src/keys.h"
 #include "src/loop.h"
 #include "src/url.h"
 
@@ -25,21 +26,6 @@
 
 namespace lawn::durable
 {
-
-// The keys of a shard; `config` and `pumps` are in shard 0 alone.
-enum class Key {
-    due,
-    body,
-    meta,
-    out,
-    push,
-    dead,
-    ended0,
-    ended1,
-    cron,
-    config,
-    pumps
-};
 
 // Begins the line about a request that the store has refused, or that could not
 // be sent, until its time was over. Behind it and ": " is why, if that is

@@ -5,7 +5,6 @@
 #include "src/node.h"
 
 #include "src/guard.h"
-#include "src/link_impl.h"
 
 #include <algorithm>
 #include <utility>
@@ -52,7 +51,7 @@ void take_requests(Requests *from, Requests *to)
 }
 
 RequestSession::RequestSession(Node &node, int durability)
-    : Session(node.link.setup(), Kind::functions), node_(node),
+    : Session(node.setup, Kind::functions), node_(node),
       durability_(durability), send_(*setup_.loop,
                                      [this] {
                                          if (joined_ == 0) {
@@ -74,7 +73,7 @@ void RequestSession::on_ready()
 {
     is_waiting_ = false;
     if (durability_ == LAWN_DURABLE_ASYNC) {
-        node_.link.on_main_ready(node_);
+        node_.owner.on_main_ready(node_);
     }
     transmit_queued();
 }
@@ -88,10 +87,10 @@ void RequestSession::on_failed(const Failure &failure)
     Requests lost;
     take_requests(&unsynced, &lost);
     while (!lost.empty()) {
-        node_.link.on_lost(&lost.front());
+        node_.owner.on_lost(&lost.front());
     }
-    node_.link.on_session_failed(node_, *this, failure,
-                                 durability_ == LAWN_DURABLE_ASYNC);
+    node_.owner.on_session_failed(node_, *this, failure,
+                                  durability_ == LAWN_DURABLE_ASYNC);
 }
 
 void RequestSession::on_time(lawn_time_t asked, int64_t store_us)
@@ -185,7 +184,7 @@ void RequestSession::transmit(const Batch &batch)
                                   "yes, and Redis 7.2 or appendfsync always "
                                   "with no-appendfsync-on-rewrite no";
         for (Request *const request : batch) {
-            node_.link.fail_later(request, LAWN_ERR_UNSUPPORTED, error);
+            node_.owner.fail_later(request, LAWN_ERR_UNSUPPORTED, error);
         }
         // For those that come later.
         ask_settings(false);
@@ -193,7 +192,7 @@ void RequestSession::transmit(const Batch &batch)
     }
     const Request &first = *batch.front();
     const lawn_time_t now = loop().now();
-    const Words head = node_.link.head_of(first);
+    const Words head = node_.owner.head_of(first);
     size_t words = head.size();
     for (Request *const request : batch) {
         words += request->words;
@@ -240,7 +239,7 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
     for (size_t i = 0; !unanswered.empty(); ++i) {
         Request *const request = &unanswered.front();
         if (!reply) {
-            node_.link.on_lost(request);
+            node_.owner.on_lost(request);
         } else if (is_error(reply.get())) {
             on_refused(request, text_of(reply.get()));
         } else if (!joins) {
@@ -249,8 +248,8 @@ void RequestSession::on_replies(const Batch &batch, ReplyPtr reply)
             on_answer(request,
                       ReplyPtr(std::exchange(reply->element[i], nullptr)));
         } else {
-            node_.link.finish(request, LAWN_ERR_CORRUPT,
-                              "the store's reply is not ours", nullptr);
+            node_.owner.finish(request, LAWN_ERR_CORRUPT,
+                               "the store's reply is not ours", nullptr);
         }
     }
 }
@@ -261,14 +260,12 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
         on_refused(request, text_of(reply.get()));
         return;
     }
-    node_.link.end_overtaken(*request);
-    // It is done, and its replicas, or the disk, do not matter for the order.
-    node_.link.note_end(*request);
+    node_.owner.on_done(*request);
     if (waits() && request->done) {
         request->reply = std::move(reply);
         move_request(request, &unsynced);
     } else {
-        node_.link.finish(request, LAWN_OK, "", reply.get());
+        node_.owner.finish(request, LAWN_OK, "", reply.get());
     }
 }
 
@@ -278,7 +275,7 @@ void RequestSession::on_refused(Request *request, std::string_view error)
         begins_with(error, "ERR Function not found")) {
         restart_soon();
     }
-    node_.link.on_error(request, *this, error);
+    node_.owner.on_error(request, *this, error);
 }
 
 // Not on a connection that is about to be given up.
@@ -304,8 +301,10 @@ void RequestSession::restart_soon()
     }
 }
 
-Node::Node(LinkImpl &owner, Endpoint where)
-    : link(owner), endpoint(std::move(where)), main_(*this, LAWN_DURABLE_ASYNC)
+Node::Node(Setup &for_sessions, const Keys &of_namespace, Owner &of_requests,
+           Endpoint where)
+    : setup(for_sessions), keys(of_namespace), owner(of_requests),
+      endpoint(std::move(where)), main_(*this, LAWN_DURABLE_ASYNC)
 {
 }
 

@@ -6,6 +6,7 @@
 #ifndef LAWN_SRC_DURABLE_NODE_H
 #define LAWN_SRC_DURABLE_NODE_H
 
+#include "src/keys.h"
 #include "src/link.h"
 #include "src/session.h"
 #include "src/store_clock.h"
@@ -38,7 +39,7 @@ struct Request {
     uint64_t number = 0;   // requests of a link are numbered as they come
     uint64_t pause_us = 0; // the last one before it was sent again
     lawn_status_t failure = LAWN_OK; // to answer with when the timer runs out
-    std::string trouble; // the last reason why it was not done; for messages
+    std::string error; // the last reason why it was not done; for messages
     unsigned shard = 0;
     bool has_shard = false;
     bool is_in_flight = false; // a session has it, and will get a reply
@@ -57,7 +58,6 @@ void insert_in_order(Request *request, Requests *to);
 void take_requests(Requests *from, Requests *to);
 
 class Node;
-class LinkImpl;
 
 // Sends the requests of one durability, those about one timer in their order.
 //
@@ -129,7 +129,36 @@ private:
 class Node
 {
 public:
-    Node(LinkImpl &link, Endpoint endpoint);
+    // Decides what becomes of requests. Those functions that are told of one
+    // have their way without memory, too.
+    class Owner
+    {
+    public:
+        virtual void on_main_ready(Node &node) = 0;
+        virtual void on_session_failed(Node &node, RequestSession &session,
+                                       const Failure &failure,
+                                       bool is_main) = 0;
+        // What is sent before the arguments of a request.
+        virtual Args head_of(const Request &request) const = 0;
+        // The store has done it, but maybe not yet its replicas, or the disk.
+        virtual void on_done(const Request &request) = 0;
+        // The store has not done it.
+        virtual void on_error(Request *request, const RequestSession &session,
+                              std::string_view error) = 0;
+        // Nobody knows whether the store has done it.
+        virtual void on_lost(Request *request) = 0;
+        // As in pending.h.
+        virtual void finish(Request *request, lawn_status_t status,
+                            const char *error, const redisReply *reply) = 0;
+        virtual void fail_later(Request *request, lawn_status_t status,
+                                std::string_view error) = 0;
+
+    protected:
+        ~Owner() = default;
+    };
+
+    Node(Setup &for_sessions, const Keys &of_namespace, Owner &of_requests,
+         Endpoint where);
 
     RequestSession &session(int durability);
     RequestSession &main()
@@ -145,10 +174,12 @@ public:
     }
     bool is_idle(); // nothing is queued or sent
 
-    LinkImpl &link;
-    Endpoint endpoint;
+    Setup &setup;
+    const Keys &keys;
+    Owner &owner;
+    const Endpoint endpoint;
     StoreClock clock;
-    std::string trouble; // why the main session is not ready; "" if it is
+    std::string error; // why the main session is not ready; "" if it is
 
 private:
     RequestSession main_;
