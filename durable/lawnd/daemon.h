@@ -5,8 +5,8 @@
 //
 //     Daemon daemon(options);
 //     return daemon.run();
-#ifndef LAWN_TOOLS_LAWND_DAEMON_H
-#define LAWN_TOOLS_LAWND_DAEMON_H
+#ifndef LAWND_DAEMON_H
+#define LAWND_DAEMON_H
 
 #include "delivery.h"
 #include "http_server.h"

@@ -6,6 +6,7 @@
 // submit(), because those who are told may submit more.
 
 #include "delivery.h"
+#include "target.h"
 
 #include <lawn/base.h>
 #include <lawn/time.h>
@@ -28,45 +29,6 @@ namespace
 
 constexpr long longest_retry_sec = 24L * 3600;
 constexpr uint64_t usec_per_sec = 1000000;
-
-struct Url {
-    void operator()(CURLU *url) const
-    {
-        curl_url_cleanup(url);
-    }
-};
-
-std::string part_of(CURLU *url, CURLUPart part)
-{
-    char *text = nullptr;
-    if (curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) {
-        return "";
-    }
-    std::string copy = text;
-    curl_free(text);
-    return copy;
-}
-
-// "http://host:80" for what may be posted to, otherwise "".
-std::string target_of(const std::string &text)
-{
-    const std::unique_ptr<CURLU, Url> url(curl_url());
-    if (!url) {
-        throw std::bad_alloc();
-    }
-    if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
-        return "";
-    }
-    const std::string scheme = part_of(url.get(), CURLUPART_SCHEME);
-    std::string host = part_of(url.get(), CURLUPART_HOST);
-    if (host.empty() || (scheme != "http" && scheme != "https")) {
-        return "";
-    }
-    std::transform(host.begin(), host.end(), host.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return scheme + "://" + host + ":" + part_of(url.get(), CURLUPART_PORT);
-}
 
 std::string printable(std::string_view text)
 {

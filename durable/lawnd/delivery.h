@@ -17,8 +17,8 @@
 //   no descriptor or memory   deferred: it is not the target's fault
 //   no URL of http or https   fail
 
-#ifndef LAWN_TOOLS_LAWND_DELIVERY_H
-#define LAWN_TOOLS_LAWND_DELIVERY_H
+#ifndef LAWND_DELIVERY_H
+#define LAWND_DELIVERY_H
 
 #include "src/loop.h"
 

@@ -8,8 +8,8 @@
 // that one trusts: there is no TLS and no password. Still no client can harm
 // the daemon: a request has 4 KiB at most, a client has five seconds for all of
 // it, and when there are too many clients, the oldest is dropped.
-#ifndef LAWN_TOOLS_LAWND_HTTP_SERVER_H
-#define LAWN_TOOLS_LAWND_HTTP_SERVER_H
+#ifndef LAWND_HTTP_SERVER_H
+#define LAWND_HTTP_SERVER_H
 
 #include "src/loop.h"
 

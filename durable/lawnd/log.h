@@ -2,8 +2,8 @@
 //
 // What the daemon writes to its standard error.
 
-#ifndef LAWN_TOOLS_LAWND_LOG_H
-#define LAWN_TOOLS_LAWND_LOG_H
+#ifndef LAWND_LOG_H
+#define LAWND_LOG_H
 
 #include <lawn/time.h>
 

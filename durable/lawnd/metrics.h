@@ -5,8 +5,8 @@
 // Those that begin with lawn_durable_shard_ are of each shard that has
 // answered; the others are there if all have. Those that begin with lawnd_ are
 // of this daemon.
-#ifndef LAWN_TOOLS_LAWND_METRICS_H
-#define LAWN_TOOLS_LAWND_METRICS_H
+#ifndef LAWND_METRICS_H
+#define LAWND_METRICS_H
 
 #include <lawn/durable.h>
 

@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // The command line of lawnd.
-#ifndef LAWN_TOOLS_LAWND_OPTIONS_H
-#define LAWN_TOOLS_LAWND_OPTIONS_H
+#ifndef LAWND_OPTIONS_H
+#define LAWND_OPTIONS_H
 
 #include <cstdint>
 #include <string>

@@ -3,8 +3,8 @@
 // Asks the store for the statistics of each shard when somebody scrapes the
 // daemon's metrics. One question serves all who ask meanwhile, and shards that
 // do not answer in time are left out, so that they hide only themselves.
-#ifndef LAWN_TOOLS_LAWND_SCRAPER_H
-#define LAWN_TOOLS_LAWND_SCRAPER_H
+#ifndef LAWND_SCRAPER_H
+#define LAWND_SCRAPER_H
 
 #include "http_server.h"
 #include "metrics.h"

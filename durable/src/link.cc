@@ -30,16 +30,6 @@ std::string key_of(const Request &request, std::string_view error)
 
 } // namespace
 
-bool is_passing(std::string_view error)
-{
-    static constexpr std::string_view passing[] = {
-        "TRYAGAIN", "CLUSTERDOWN", "LOADING",  "MASTERDOWN",
-        "BUSY ",    "NOREPLICAS",  "READONLY", "ERR Function not found"};
-    return std::any_of(
-        std::begin(passing), std::end(passing),
-        [error](std::string_view i) { return begins_with(error, i); });
-}
-
 LinkImpl::LinkImpl(Loop &loop, const lawn_durable_params_t &params,
                    const std::string &name_space, Url url)
     : params_(params), setup_{&loop,

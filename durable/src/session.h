@@ -7,6 +7,7 @@
 #ifndef LAWN_SRC_DURABLE_SESSION_H
 #define LAWN_SRC_DURABLE_SESSION_H
 
+#include "src/reply.h"
 #include "src/socket.h"
 
 #include <deque>
@@ -151,18 +152,6 @@ private:
     bool is_subscribed_ = false;
     bool is_idle_ = false; // for a beat at least
 };
-
-// Helpers for replies, which may be anything.
-bool is_error(const redisReply *reply);
-std::string_view text_of(const redisReply *reply); // "" if it has none
-bool begins_with(std::string_view text, std::string_view prefix);
-// Integers, also as text.
-bool number_of(const redisReply *reply, int64_t *number_p);
-// One line, of bounded length.
-std::string line_of(std::string_view text);
-lawn_status_t status_of_error(std::string_view error);
-// The store has not done what it answers with such an error. It may later.
-bool is_passing(std::string_view error);
 
 } // namespace lawn::durable
 
