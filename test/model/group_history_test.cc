@@ -6,7 +6,7 @@
 // recorded, and each timer's history is checked. So no start may be lost,
 // doubled or early, and no stop may lie.
 
-#include "history.h"
+#include "linearizability.h"
 
 #include "../environment.h"
 

@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 
-#include "history.h"
+#include "linearizability.h"
 
 #include "base/mix.h"
 

@@ -8,8 +8,8 @@
 // "Linearizability", 1990; each timer alone, which is enough by their locality
 // theorem.)
 
-#ifndef LAWN_TEST_MODEL_HISTORY_H
-#define LAWN_TEST_MODEL_HISTORY_H
+#ifndef LAWN_TEST_MODEL_LINEARIZABILITY_H
+#define LAWN_TEST_MODEL_LINEARIZABILITY_H
 
 #include <cstddef>
 #include <cstdint>
