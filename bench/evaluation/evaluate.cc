@@ -13,7 +13,6 @@
 #include "finish.h"
 #include "machine.h"
 #include "memory.h"
-#include "plot.h"
 #include "schemes/hashed_wheel.h"
 #include "schemes/hierarchical_wheel.h"
 #include "schemes/lawn_textbook.h"
@@ -23,7 +22,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <functional>
 
@@ -144,7 +142,6 @@ struct Options : Settings {
     bool is_full = false;
     LongRun long_run = {100'000, 20, 0.25, 0};
     const char *csv = nullptr;
-    const char *plot = nullptr;
 };
 
 void print_help()
@@ -166,8 +163,6 @@ void print_help()
         "contender, instead of\n                      five seconds\n"
         "  --quick             small and once, in less than a minute\n"
         "  --csv FILE          the tables\n"
-        "  --plot DIR          a plot of each table, as SVG and PNG, by "
-        "gnuplot\n"
         "  --help\n\n"
         "Without --full, no experiment takes much more than ten minutes: "
         "where they are\nnot enough, the largest sizes are repeated less "
@@ -192,7 +187,6 @@ enum Option {
     limit,
     seed,
     csv,
-    plots,
     full, // takes no argument, as all that follow
     quick,
     help
@@ -200,7 +194,7 @@ enum Option {
 
 const std::vector<const char *> option_names = {
     "contenders", "sizes", "repetitions", "seconds", "seed",
-    "csv",        "plot",  "full",        "quick",   "help"};
+    "csv",        "full",  "quick",       "help"};
 
 uint64_t any_number(const char *text)
 {
@@ -248,9 +242,6 @@ void apply(int choice, const char *argument, Options &options)
         break;
     case csv:
         options.csv = argument;
-        break;
-    case plots:
-        options.plot = argument;
         break;
     case help:
         print_help();
@@ -330,21 +321,6 @@ Table table_of(const Experiment &experiment, const Options &options)
     return table;
 }
 
-// More than eight curves cannot be told apart; that of shared timers, whose
-// place is the plot of threads, is left out.
-Table for_plot(Table table)
-{
-    for (size_t row = 0; row < table.rows.size(); ++row) {
-        if (strcmp(name_of(*table.rows[row]), "lawn-shared") == 0) {
-            const auto at = static_cast<std::ptrdiff_t>(row);
-            table.rows.erase(table.rows.begin() + at);
-            table.cells.erase(table.cells.begin() + at);
-            break;
-        }
-    }
-    return table;
-}
-
 // Whoever is no timer scheme is told of.
 bool conform(const std::vector<const Contender *> &contenders)
 {
@@ -394,17 +370,11 @@ bool run(const Experiment &experiment, const Options &options, CsvFile &csv)
         table = run_for_long(options.long_run, options.contenders);
     }
     csv.write(table);
-    if (options.plot) {
-        plot(for_plot(table), options.plot);
-    }
     return true;
 }
 
 int run(const Options &options)
 {
-    if (options.plot) {
-        prepare_plots(options.plot);
-    }
     CsvFile csv(options.csv);
     if (!conform(options.contenders)) {
         return 1;

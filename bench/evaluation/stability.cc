@@ -136,9 +136,6 @@ Table run_for_long(const LongRun &run,
     Table table;
     table.name = "stability";
     table.unit = "ns";
-    table.what = "mean of all operations by time, " +
-                 std::to_string(run.timers) + " timers, 10 TTLs";
-    table.axis = "seconds of operations";
     for (unsigned window = 0; window < run.windows; ++window) {
         char head[32];
         snprintf(head, sizeof(head), "%g", run.window_sec * (window + 1));
