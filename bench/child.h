@@ -1,7 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Work in a child of this process: with a heap that nobody has used since, and
-// with settings of the system that end with it.
+// Work in a child of this process: with a heap that nobody has used since.
 
 #ifndef LAWN_BENCH_CHILD_H
 #define LAWN_BENCH_CHILD_H

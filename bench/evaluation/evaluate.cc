@@ -55,16 +55,6 @@ Result live_in_bursts(const Contender &contender, const Load &load)
     return live(contender, load, true);
 }
 
-#ifdef LAWN_BENCH_NUMA
-constexpr auto on_nodes = compare_nodes;
-#else
-bool on_nodes(const Settings &)
-{
-    printf("\nnuma: built without libnuma, so there is nothing to measure\n");
-    return true;
-}
-#endif
-
 const std::vector<Experiment> experiments = {
     {"insertion", "start of an idle timer, 10 TTLs", 10, start_each, false,
      10'000'000},
@@ -96,8 +86,6 @@ const std::vector<Experiment> experiments = {
      compare_pages},
     {"slack", "how late a sleeping program wakes up, by timer slack", 0,
      nullptr, false, 0, compare_slack},
-    {"numa", "timers on the worker's NUMA node and on another, 10 TTLs", 10,
-     nullptr, false, 0, on_nodes},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
      nullptr, false, 1'000'000},
 };

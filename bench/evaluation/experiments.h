@@ -67,10 +67,6 @@ bool search_heads(const Settings &settings);
 bool compare_pages(const Settings &settings);
 bool compare_slack(const Settings &settings);
 
-// A worker with its timers on its own NUMA node, and on another. False if
-// memory was not where it was to be.
-bool compare_nodes(const Settings &settings);
-
 // Of the contenders, those for an experiment that does not need all. If there
 // are none, it says so.
 std::vector<const Contender *> few(const Settings &settings,

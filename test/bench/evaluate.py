@@ -23,7 +23,7 @@ SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
 EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "search", "pages", "slack",
-                                    "numa", "stability"]
+                                    "stability"]
 FEW = ["lawn", "lawn-textbook", "hashed-wheel", "hierarchical-wheel"]
 
 failures = []
@@ -110,9 +110,6 @@ def check_tables(output):
         check_distribution(rows, way)
     expect(re.search(r"^slack: the default is [0-9]+ ns", output, re.M),
            "no word of the slack")
-    expect(re.search(r"^numa: .* so there is nothing to measure$", output, re.M)
-           or re.search(r"^numa: the worker ran on node [0-9]+", output, re.M),
-           "no word of NUMA nodes")
     for contender in CONTENDERS:
         check_distribution(rows_after(output, "stability: all operations"),
                            contender)
@@ -156,8 +153,7 @@ def main():
     result = run(program, "tick", "--quick", "--sizes", "200",
                  "--contenders", "lawn,hashed-wheel", "--repetitions", "5")
     check_distribution(rows_after(result.stdout, "tick: "), "lawn", 5)
-    result = run(program, "pages", "numa", "--quick", "--contenders",
-                 "multimap")
+    result = run(program, "pages", "--quick", "--contenders", "multimap")
     expect(result.returncode == 0 and "pages: takes lawn " in result.stdout,
            f"of none of its contenders: {result.stdout}")
     expect(run(program, "--help").returncode == 0, "--help fails")

@@ -11,12 +11,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
-#include <regex>
 #include <string>
 
 namespace
@@ -94,40 +91,6 @@ TEST(Numa, MemoryMoves)
     expect_all_on(0, memory + 3 * page, page);
     EXPECT_EQ(lawn_numa_move(memory, size * page, 2), LAWN_ERR_UNSUPPORTED);
     lawn_numa_free(memory, size * page);
-}
-
-// lawn_evaluate, whose path is in LAWN_EVALUATE, places a worker's timers on
-// its own node and on the other one, and counts their pages there.
-TEST(Numa, EvaluationPlacesTimersAndTheirSchemes)
-{
-    const char *const program = getenv("LAWN_EVALUATE");
-    ASSERT_NE(program, nullptr) << "needs the path of lawn_evaluate";
-    const std::string command =
-        std::string(program) + " numa --quick --contenders lawn,hashed-wheel";
-    FILE *const pipe = popen(command.c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string output;
-    char part[512];
-    while (fgets(part, sizeof(part), pipe)) {
-        output += part;
-    }
-    EXPECT_EQ(pclose(pipe), 0) << output;
-    for (const char *row : {"lawn, local", "lawn, remote",
-                            "hashed-wheel, local", "hashed-wheel, remote"}) {
-        EXPECT_NE(output.find(row), std::string::npos) << row << output;
-    }
-    const std::regex pages(
-        "node ([01]); its memory was on it, or on node ([01]) [^;]*;"
-        " of ([0-9]+) pages with timers and schemes, ([0-9]+) ");
-    // Its lines are broken where they are full.
-    for (char &each : output) {
-        each = each == '\n' ? ' ' : each;
-    }
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(output, found, pages)) << output;
-    EXPECT_NE(found[1], found[2]);
-    EXPECT_EQ(found[3], found[4]);
-    EXPECT_GT(std::stoul(found[3]), 100U);
 }
 
 using Group = GroupTest;
