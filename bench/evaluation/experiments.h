@@ -57,11 +57,6 @@ Table run_for_long(const LongRun &run,
 // timers is broken.
 bool run_concurrently(const Settings &settings);
 
-// How long it takes to find what is due at the heads of so many queues, by
-// looking at all of them and by this library's alarms. False if a way is
-// broken.
-bool search_heads(const Settings &settings);
-
 // What the first touch of memory and the size of its pages cost; how late a
 // program wakes up, by its thread's timer slack.
 bool compare_pages(const Settings &settings);

@@ -22,8 +22,7 @@ SIZES = ["100", "1000"]
 SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
-EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "search", "pages", "slack",
-                                    "stability"]
+EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "pages", "slack", "stability"]
 FEW = ["lawn", "lawn-textbook", "hashed-wheel", "hierarchical-wheel"]
 
 failures = []
@@ -89,10 +88,6 @@ def check_tables(output):
             rows = rows_after(output, f"concurrency: {what}, {clients} thread")
             for sharing in SHARINGS + [DPDK] * has_dpdk:
                 check_distribution(rows, sharing)
-    rows = rows_after(output, "search: ")
-    for way in ("lawn-queue", "scalar"):
-        row = next((row for row in rows if row.startswith(way + " ")), "")
-        expect(len(row.split()) == 1 + 2 * 5, f"no row of {way} in search")
     for contender in FEW:
         rows = rows_after(output, "pages: a timer is initialised and started, "
                           f"10 TTLs, 1000 timers, {contender};")
