@@ -57,15 +57,8 @@ Table run_for_long(const LongRun &run,
 // timers is broken.
 bool run_concurrently(const Settings &settings);
 
-// What the first touch of memory and the size of its pages cost; how late a
-// program wakes up, by its thread's timer slack.
-bool compare_pages(const Settings &settings);
+// How late a program wakes up, by its thread's timer slack.
 bool compare_slack(const Settings &settings);
-
-// Of the contenders, those for an experiment that does not need all. If there
-// are none, it says so.
-std::vector<const Contender *> few(const Settings &settings,
-                                   const char *experiment);
 
 // What ratios of `cell` divide by: the median of `base`. NaN if one of them has
 // too few repetitions for a ratio.

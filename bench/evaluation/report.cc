@@ -39,29 +39,6 @@ void print_value(double value)
 
 } // namespace
 
-std::vector<const Contender *> few(const Settings &settings,
-                                   const char *experiment)
-{
-    constexpr const char *names[] = {"lawn", "lawn-textbook", "hashed-wheel",
-                                     "hierarchical-wheel"};
-    std::vector<const Contender *> chosen;
-    for (const Contender *contender : settings.contenders) {
-        for (const char *name : names) {
-            if (strcmp(contender->traits.name, name) == 0) {
-                chosen.push_back(contender);
-            }
-        }
-    }
-    if (chosen.empty()) {
-        printf("\n%s: takes", experiment);
-        for (const char *name : names) {
-            printf(" %s", name);
-        }
-        printf(" alone\n");
-    }
-    return chosen;
-}
-
 double divisor(const Cell &cell, const Cell &base)
 {
     return std::min(cell.results.size(), base.results.size()) <

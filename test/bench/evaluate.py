@@ -22,8 +22,7 @@ SIZES = ["100", "1000"]
 SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
-EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "pages", "slack", "stability"]
-FEW = ["lawn", "lawn-textbook", "hashed-wheel", "hierarchical-wheel"]
+EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "slack", "stability"]
 
 failures = []
 
@@ -88,18 +87,6 @@ def check_tables(output):
             rows = rows_after(output, f"concurrency: {what}, {clients} thread")
             for sharing in SHARINGS + [DPDK] * has_dpdk:
                 check_distribution(rows, sharing)
-    for contender in FEW:
-        rows = rows_after(output, "pages: a timer is initialised and started, "
-                          f"10 TTLs, 1000 timers, {contender};")
-        for kind in ("touched", "untouched", "touched, huge",
-                     "untouched, huge"):
-            check_distribution(rows, kind)
-        rows = rows_after(output, "pages: a stop and a start at random, "
-                          f"10 TTLs, 1000 timers, {contender};")
-        for kind in ("touched", "touched, huge"):
-            check_distribution(rows, kind)
-    expect(re.search(r"^pages: (the system refuses|of memory for which)",
-                     output, re.M), "no word of huge pages")
     rows = rows_after(output, "slack: how late")
     for way in ("engine", "engine, 1 ns", "ppoll", "ppoll, 1 ns"):
         check_distribution(rows, way)
@@ -148,9 +135,6 @@ def main():
     result = run(program, "tick", "--quick", "--sizes", "200",
                  "--contenders", "lawn,hashed-wheel", "--repetitions", "5")
     check_distribution(rows_after(result.stdout, "tick: "), "lawn", 5)
-    result = run(program, "pages", "--quick", "--contenders", "multimap")
-    expect(result.returncode == 0 and "pages: takes lawn " in result.stdout,
-           f"of none of its contenders: {result.stdout}")
     expect(run(program, "--help").returncode == 0, "--help fails")
     for options in (["--no"], ["tock"], ["--sizes"], ["--sizes", "0"],
                     ["--sizes", "1,x"], ["--contenders", "none"],
