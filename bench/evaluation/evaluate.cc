@@ -80,8 +80,6 @@ const std::vector<Experiment> experiments = {
      resident_per_timer, true, 10'000'000},
     {"concurrency", "threads start and stop, an owner ticks", 0, nullptr, false,
      1'000'000, run_concurrently},
-    {"slack", "how late a sleeping program wakes up, by timer slack", 0,
-     nullptr, false, 0, compare_slack},
     {"stability", "how operations and memory change over time, 10 TTLs", 0,
      nullptr, false, 1'000'000},
 };

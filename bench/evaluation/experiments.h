@@ -57,9 +57,6 @@ Table run_for_long(const LongRun &run,
 // timers is broken.
 bool run_concurrently(const Settings &settings);
 
-// How late a program wakes up, by its thread's timer slack.
-bool compare_slack(const Settings &settings);
-
 // What ratios of `cell` divide by: the median of `base`. NaN if one of them has
 // too few repetitions for a ratio.
 constexpr size_t least_repetitions = 5;

@@ -22,7 +22,7 @@ SIZES = ["100", "1000"]
 SHARINGS = ["lawn/shared.h", "mutex + wheel", "wheel, lock/bucket"]
 DPDK = "DPDK rte_timer"  # where it was found, and runs
 WORDS = ("n/a", "too slow")
-EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "slack", "stability"]
+EXPERIMENTS = LATENCIES + MEMORY + ["concurrency", "stability"]
 
 failures = []
 
@@ -87,11 +87,6 @@ def check_tables(output):
             rows = rows_after(output, f"concurrency: {what}, {clients} thread")
             for sharing in SHARINGS + [DPDK] * has_dpdk:
                 check_distribution(rows, sharing)
-    rows = rows_after(output, "slack: how late")
-    for way in ("engine", "engine, 1 ns", "ppoll", "ppoll, 1 ns"):
-        check_distribution(rows, way)
-    expect(re.search(r"^slack: the default is [0-9]+ ns", output, re.M),
-           "no word of the slack")
     for contender in CONTENDERS:
         check_distribution(rows_after(output, "stability: all operations"),
                            contender)
