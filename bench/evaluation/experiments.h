@@ -13,15 +13,6 @@
 namespace bench
 {
 
-// What the command line asks for.
-struct Settings {
-    std::vector<const Contender *> contenders;
-    std::vector<size_t> sizes; // empty: those of the experiment
-    unsigned repetitions = 5;
-    double limit_sec = 0.1;
-    uint64_t seed = 0;
-};
-
 // This library's shared timers, as one thread uses them.
 Contender lawn_shared();
 
@@ -52,10 +43,6 @@ struct LongRun {
 // latency by window.
 Table run_for_long(const LongRun &run,
                    const std::vector<const Contender *> &contenders);
-
-// Threads start and stop timers while an owner ticks. False if a way to share
-// timers is broken.
-bool run_concurrently(const Settings &settings);
 
 // What ratios of `cell` divide by: the median of `base`. NaN if one of them has
 // too few repetitions for a ratio.

@@ -123,9 +123,8 @@ const Resolution &resolution()
     return found;
 }
 
-Stopwatch::Stopwatch(double limit_sec, bool leaves_out)
-    : limit_(lawn_time_from_sec(limit_sec)), leaves_out_(leaves_out),
-      switches_(switches())
+Stopwatch::Stopwatch(double limit_sec)
+    : limit_(lawn_time_from_sec(limit_sec)), switches_(switches())
 {
 }
 

@@ -114,9 +114,7 @@ const Resolution &resolution();
 class Stopwatch
 {
 public:
-    // With `leaves_out`, operations during which the thread did not run are
-    // left out.
-    Stopwatch(double limit_sec, bool leaves_out);
+    explicit Stopwatch(double limit_sec);
 
     template <class Operation>
     void time(Latency &latency, Operation &&operation)
@@ -124,7 +122,7 @@ public:
         const lawn_time_t begin = stamp();
         operation();
         const lawn_time_t taken = stamp() - begin;
-        if (leaves_out_ && is_interrupted(taken)) {
+        if (is_interrupted(taken)) {
             latency.leave_out();
             return;
         }
@@ -150,7 +148,6 @@ private:
 
     const lawn_time_t limit_;
     const lawn_time_t long_ = lawn_time_from_usec(20);
-    const bool leaves_out_;
     lawn_time_t elapsed_ = 0;
     unsigned count_ = 0;
     long switches_;

@@ -25,7 +25,7 @@ Result start_and_stop(const Contender &contender, const Load &load,
     }
     const std::vector<uint32_t> &order = shuffled(load.timers, load.seed + 1);
     constexpr size_t enough = 1'000'000;
-    Stopwatch watch(load.limit_sec, true);
+    Stopwatch watch(load.limit_sec);
     Latency starting;
     Latency stopping;
     const auto begin = Clock::now();
@@ -83,7 +83,7 @@ Result tick_each(const Contender &contender, const Load &load)
         return *failure;
     }
     Arena &arena = steady.arena;
-    Stopwatch watch(load.limit_sec, true);
+    Stopwatch watch(load.limit_sec);
     Latency ticks;
     size_t fired = 0;
     while (!watch.is_over() || ticks.count() < 1000) {
@@ -135,7 +135,7 @@ Result live(const Contender &contender, const Load &load, bool burst)
     if (const auto failure = lives.begin()) {
         return *failure;
     }
-    Stopwatch watch(load.limit_sec, true);
+    Stopwatch watch(load.limit_sec);
     Latency latency;
     lives.run(watch, latency);
     return latency.result();

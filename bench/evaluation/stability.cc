@@ -50,7 +50,7 @@ std::vector<Runner> begin(const LongRun &run,
 void run_window(const LongRun &run, Runner &runner)
 {
     Latency latency;
-    Stopwatch watch(run.window_sec, true);
+    Stopwatch watch(run.window_sec);
     const double heap = heap_in_use();
     const double pages = resident();
     runner.lives->run(watch, latency);

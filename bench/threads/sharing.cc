@@ -4,7 +4,6 @@
 
 #include "threads/sharing.h"
 
-#include <cerrno>
 #include <cstdio>
 
 namespace bench
@@ -21,8 +20,7 @@ Sharings all_sharings()
     for (auto i = all.begin(); i != all.end();) {
         const char *const defect = (*i)->defect();
         if (defect) {
-            fprintf(stderr, "%s: no %s: %s\n", program_invocation_short_name,
-                    (*i)->name, defect);
+            fprintf(stderr, "lawn_bench: no %s: %s\n", (*i)->name, defect);
         }
         i = defect ? all.erase(i) : i + 1;
     }

@@ -1,10 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Ways in which several threads may share timers, as lawn_bench threads and
-// lawn_evaluate compare them. One thread, the owner, passes without end, and
-// calls back; others start and stop. A scheme has `timer_count` timers for
-// these, and as many of the owner's own; deadlines are ticks of
-// lawn_get_time().
+// Ways in which several threads may share timers, as lawn_bench threads
+// compares them. One thread, the owner, passes without end, and calls back;
+// others start and stop. A scheme has `timer_count` timers for these, and as
+// many of the owner's own; deadlines are ticks of lawn_get_time().
 
 #ifndef LAWN_BENCH_THREADS_SHARING_H
 #define LAWN_BENCH_THREADS_SHARING_H

@@ -157,6 +157,30 @@ double own_nsec(Sharing *sharing, bool is_loaded, unsigned rounds)
     return nsec;
 }
 
+// What was started, far from now, runs until it is stopped, and then no more.
+bool is_whole(Sharing *sharing)
+{
+    bool is_good = true;
+    std::atomic<bool> is_over{false};
+    const auto own = [&] {
+        while (!is_over) {
+            sharing->pass(lawn_get_time());
+        }
+    };
+    sharing->with_owner(own, [&] {
+        for (size_t i = 0; i < timer_count; ++i) {
+            const lawn_time_t now = lawn_get_time();
+            sharing->stop(i);
+            sharing->start(i, now, now + far);
+        }
+        for (size_t i = 0; i < timer_count; ++i) {
+            is_good = sharing->stop(i) && !sharing->stop(i) && is_good;
+        }
+        is_over = true;
+    });
+    return is_good;
+}
+
 void print_row(const char *name, const std::vector<std::vector<double>> &row)
 {
     std::printf("%-20s", name);
@@ -226,6 +250,12 @@ int run_threads(int argc, char **argv)
         return 0;
     }
     const Sharings all = all_sharings();
+    for (const auto &sharing : all) {
+        if (!is_whole(sharing.get())) {
+            std::fprintf(stderr, "lawn_bench: %s is broken\n", sharing->name);
+            return 1;
+        }
+    }
     const unsigned repetitions = is_quick ? 1 : 5;
     const unsigned rounds = is_quick ? 5 : 100;
     std::printf("%zu timers, %u processors\n", timer_count,
