@@ -163,7 +163,8 @@ double at_share(const std::vector<double> &sorted, double share)
 
 // The advances, with a budget of 64, that work off a stall. All timers are due,
 // so that none is touched without being fired: what fires in one advance is
-// what it touches. For advances that only move timers, see worst.cc.
+// what it touches. What advances touch that only move timers is counted by
+// test/unit/timer/bounded_test.cc.
 Result worst_advance(const Contender &contender, const Load &load)
 {
     Arena arena(contender, load, load.timers, longest_ttl);

@@ -1,7 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The program on virtual time; see measurement.h. It sees inside the lawn, as
-// lawn_worst does: how many timers an advance has touched so far.
+// The program on virtual time; see measurement.h. It sees inside the lawn: how
+// many timers an advance has touched so far.
 
 #include "evaluation/measurement.h"
 

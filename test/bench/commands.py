@@ -4,7 +4,7 @@
 that an output which is cut short is a failure.
 
 usage: commands.py LAWN_BENCH LAWN_EVALUATE LAWN_MODEL LAWN_RTO LAWN_IDLE \\
-           LAWN_INSTRUCTIONS LAWN_WORST"""
+           LAWN_INSTRUCTIONS"""
 import subprocess
 import sys
 
@@ -52,7 +52,7 @@ def check_pacing(bench):
 
 
 def main():
-    bench, evaluate, model, rto, idle, instructions, worst = sys.argv[1:]
+    bench, evaluate, model, rto, idle, instructions = sys.argv[1:]
     small = ("--quick", "--contenders", "lawn", "--sizes", "10")
     for options in (("--help",), ("--version",), ("threads", "--help"),
                     ("threads", "--quick"), ("conn", "--help"),
@@ -69,8 +69,7 @@ def main():
         check_full(rto, "lawn_rto", *options)
     for program, name in ((model, "lawn_model"), (rto, "lawn_rto"),
                           (idle, "lawn_idle"),
-                          (instructions, "lawn_instructions"),
-                          (worst, "lawn_worst")):
+                          (instructions, "lawn_instructions")):
         check_full(program, name, "--help")
         result = run(program, "--help")
         expect(result.returncode == 0 and
