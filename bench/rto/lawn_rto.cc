@@ -56,9 +56,6 @@ void measure_all(unsigned jobs, std::vector<AnyCell> &cells, size_t first,
 
 int run(const Options &options)
 {
-    if (options.plot) {
-        prepare_plot();
-    }
     Csv csv(options.csv);
     std::vector<Cell> cells;
     for (const Tick round_trip : options.round_trips) {
@@ -79,9 +76,6 @@ int run(const Options &options)
         }
     }
     csv.write(options.plan, cells);
-    if (options.plot) {
-        write_plot(options.plan, cells, options.plot);
-    }
     return options.is_check && print_misses(options.plan, cells) != 0 ? 1 : 0;
 }
 

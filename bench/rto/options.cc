@@ -44,7 +44,6 @@ void print_help()
         "  --jobs N              threads (as many as processors)\n"
         "  --quick               6000 messages and two seeds\n"
         "  --csv FILE            all figures\n"
-        "  --plot FILE.svg       spurious against stall, by gnuplot\n"
         "  --check               whether lawn meets the targets\n"
         "  --inherit             instead of all this: the first loss of "
         "1,000\n"
@@ -82,9 +81,9 @@ void print_list()
 }
 
 const std::vector<const char *> option_names = {
-    "paths",   "rtt",   "windows", "acks",    "contenders", "messages",
-    "warm-up", "loss",  "seeds",   "seed",    "jobs",       "csv",
-    "plot",    "quick", "check",   "inherit", "list",       "help"};
+    "paths",   "rtt",   "windows", "acks", "contenders", "messages",
+    "warm-up", "loss",  "seeds",   "seed", "jobs",       "csv",
+    "quick",   "check", "inherit", "list", "help"};
 
 enum Option {
     chosen_paths,
@@ -99,7 +98,6 @@ enum Option {
     seed,
     jobs,
     csv,
-    plot,
     quick, // takes no argument, as all that follow
     check,
     inherit,
@@ -250,9 +248,6 @@ void apply(int choice, const char *argument, Options &options)
     case csv:
         options.csv = argument;
         break;
-    case plot:
-        options.plot = argument;
-        break;
     case check:
         options.is_check = true;
         break;
@@ -311,9 +306,8 @@ Options parse_options(int argc, char **argv)
     if (options.is_check && plan.setting.acks == Acks::bare) {
         refuse("--check is not for bare ACKs, which say too little");
     }
-    if (options.first_losses != 0 &&
-        (options.is_check || options.csv || options.plot)) {
-        refuse("--inherit has no --check, --csv or --plot");
+    if (options.first_losses != 0 && (options.is_check || options.csv)) {
+        refuse("--inherit has no --check or --csv");
     }
     return options;
 }

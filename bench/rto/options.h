@@ -19,7 +19,6 @@ struct Options {
     bool is_check = false;
     unsigned first_losses = 0; // of so many new connections, and nothing else
     const char *csv = nullptr;
-    const char *plot = nullptr;
 };
 
 // Leaves the program for --help and --list (status 0) and for what it does not

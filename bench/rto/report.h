@@ -41,14 +41,6 @@ private:
     FILE *file;
 };
 
-// Looks for gnuplot, before a long run. Throws std::runtime_error.
-void prepare_plot();
-
-// Draws each contender as a point, spurious against stall: the means of all
-// cells that the targets do not put aside. Throws std::runtime_error.
-void write_plot(const Plan &plan, const std::vector<Cell> &cells,
-                const char *path);
-
 // Where "lawn" misses the targets, a line each. Returns how many.
 unsigned print_misses(const Plan &plan, const std::vector<Cell> &cells);
 

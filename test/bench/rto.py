@@ -5,10 +5,8 @@ it, and lawn meets the targets wherever it once met them by a margin.
 
 usage: rto.py LAWN_RTO"""
 import csv
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,9 +29,9 @@ def expect(condition, what):
         failures.append(what)
 
 
-def run(program, *options, **more):
+def run(program, *options):
     return subprocess.run([program, *options], capture_output=True, text=True,
-                          check=False, **more)
+                          check=False)
 
 
 def listed(program):
@@ -83,20 +81,13 @@ def check_csv(path, paths, contenders):
 
 def check_quick(program, directory):
     paths, contenders = listed(program)
-    table, plot = directory / "rto.csv", directory / "rto.svg"
+    table = directory / "rto.csv"
     options = ["--quick", "--csv", str(table)]
-    if shutil.which("gnuplot"):
-        options += ["--plot", str(plot)]
     result = run(program, *options)
     expect((result.returncode, result.stderr) == (0, ""),
            f"{options}: {result.returncode}, {result.stderr!r}")
     check_tables(result.stdout, paths, contenders)
     check_csv(table, paths, contenders)
-    if shutil.which("gnuplot"):
-        text = plot.read_text(encoding="utf-8")
-        expect(text.rstrip().endswith("</svg>") and
-               all(f">{name}<" in text for name in contenders),
-               "the plot lacks contenders")
 
 
 def check_inherit(program):
@@ -125,11 +116,6 @@ def check_failures(program):
     expect((result.returncode, result.stdout, result.stderr) ==
            (1, "", "lawn_rto: cannot write /no/such/file: "
             "No such file or directory\n"), f"--csv: {result}")
-    result = run(program, *few, "--plot", "/no/such/file",
-                 env={**os.environ, "PATH": "/no/such/directory"})
-    expect((result.returncode, result.stdout, result.stderr) ==
-           (1, "", "lawn_rto: --plot needs gnuplot (Debian: gnuplot-nox), and "
-            "there is none\n"), f"--plot without gnuplot: {result}")
 
 
 def rows_of(program, *options):
@@ -186,8 +172,7 @@ def check_refused(program):
              "--contenders leaves out"),
             (["--check", "--acks", "bare"], "--check is not for bare ACKs, "
              "which say too little"),
-            (["--inherit", "--check"], "--inherit has no --check, --csv or "
-             "--plot")):
+            (["--inherit", "--check"], "--inherit has no --check or --csv")):
         result = run(program, *options)
         expect((result.returncode, result.stdout, result.stderr) ==
                (2, "", f"lawn_rto: {error}; see --help\n"),
