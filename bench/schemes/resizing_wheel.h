@@ -43,10 +43,8 @@ public:
         Time tick = 0;
     };
 
-    // 2^20 slots are 16 MiB.
-    explicit ResizingWheel(const Config &config,
-                           size_t most_slots = size_t{1} << 20)
-        : ticks_(config.tick), most_slots_(most_slots), slots_(256)
+    explicit ResizingWheel(const Config &config)
+        : ticks_(config.tick), slots_(256)
     {
     }
 
@@ -61,7 +59,7 @@ public:
             return;
         }
         const Time distance = node.tick - position_;
-        if (distance > slots_.size() && slots_.size() < most_slots_) {
+        if (distance > slots_.size() && slots_.size() < most_slots) {
             grow(distance);
         }
         slot_of(node.tick).push_back(node);
@@ -90,6 +88,8 @@ public:
     }
 
 private:
+    static constexpr size_t most_slots = size_t{1} << 20; // 16 MiB
+
     List<Node> &slot_of(Time tick)
     {
         return slots_[tick & (slots_.size() - 1)];
@@ -98,7 +98,7 @@ private:
     // Until it is at its cap, a slot holds one tick and is due as a whole.
     void expire(List<Node> &slot)
     {
-        if (slots_.size() < most_slots_) {
+        if (slots_.size() < most_slots) {
             due_.add_all(slot);
             return;
         }
@@ -120,7 +120,7 @@ private:
     void grow(Time distance)
     {
         std::vector<List<Node>> smaller(
-            power_of_two(distance, 2 * slots_.size(), most_slots_));
+            power_of_two(distance, 2 * slots_.size(), most_slots));
         smaller.swap(slots_);
         for (List<Node> &slot : smaller) {
             slot.each([&](Node &node) { slot_of(node.tick).push_back(node); });
@@ -128,7 +128,6 @@ private:
     }
 
     Ticks ticks_;
-    size_t most_slots_; // a power of two
     std::vector<List<Node>> slots_;
     bool is_turning_ = false;
     Time position_ = 0; // ticks up to this one are over

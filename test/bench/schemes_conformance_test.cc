@@ -6,8 +6,18 @@
 #include "arena.h"
 #include "conformance.h"
 #include "expiry.h"
+#include "schemes/hashed_wheel.h"
+#include "schemes/hashed_wheel_sorted.h"
+#include "schemes/hierarchical_wheel.h"
+#include "schemes/hierarchical_wheel_nomigration.h"
+#include "schemes/lawn_intrusive.h"
 #include "schemes/lawn_textbook.h"
+#include "schemes/multipass_wheel.h"
+#include "schemes/ordered_list.h"
+#include "schemes/resizing_wheel.h"
+#include "schemes/simple_wheel.h"
 #include "schemes/tree.h"
+#include "schemes/unordered_list.h"
 
 #include <gtest/gtest.h>
 
@@ -163,6 +173,64 @@ TEST(Conformance, FindsWhatIsLostThoughItMayBeEarly)
     Contender lossy = contender_of<Faulty<Fault::drops_one>>();
     lossy.traits.may_be_early = true;
     EXPECT_NE(bench::nonconformance(lossy), "");
+}
+
+// What the reference schemes promise besides: a callback may start and stop any
+// timer. Of five that are due, the first to fire stops one, puts off another
+// and starts itself with no TTL, for the next pass.
+template <class Scheme> void act_in_a_callback()
+{
+    using Node = typename Scheme::Node;
+    SCOPED_TRACE(Scheme::traits.name);
+    Config config;
+    config.capacity = 5;
+    Scheme scheme(config);
+    std::vector<Node> nodes(config.capacity);
+    std::set<Node *> left;
+    for (Node &node : nodes) {
+        scheme.start(node, 0, 10);
+        left.insert(&node);
+    }
+    Node *first = nullptr;
+    Node *put_off = nullptr;
+    const unsigned count = scheme.advance(10, 0, [&](Node &node, Time now) {
+        EXPECT_EQ(left.erase(&node), 1U);
+        EXPECT_FALSE(scheme.stop(node)) << "not idle in its callback";
+        if (!first) {
+            first = &node;
+            scheme.start(node, now, 0);
+            EXPECT_TRUE(scheme.stop(**left.begin()));
+            left.erase(left.begin());
+            put_off = *left.begin();
+            scheme.start(*put_off, now, 20);
+            left.erase(left.begin());
+        }
+    });
+    EXPECT_EQ(count, 3U);
+    EXPECT_TRUE(left.empty());
+    const auto fires_alone = [&](Time now, Node *expected) {
+        Node *fired = nullptr;
+        EXPECT_EQ(
+            scheme.advance(now, 0, [&](Node &node, Time) { fired = &node; }),
+            1U);
+        EXPECT_EQ(fired, expected);
+    };
+    fires_alone(10, first);
+    fires_alone(30, put_off);
+}
+
+template <class... Schemes> void act_in_callbacks()
+{
+    (act_in_a_callback<Schemes>(), ...);
+}
+
+TEST(Schemes, LetACallbackActOnAnyTimer)
+{
+    act_in_callbacks<
+        bench::UnorderedList, bench::OrderedList, bench::Tree,
+        bench::SimpleWheel, bench::HashedWheelSorted, bench::HashedWheel,
+        bench::HierarchicalWheel, bench::NoMigrationWheel, bench::ResizingWheel,
+        bench::MultipassWheel, bench::LawnTextbook, bench::LawnIntrusive>();
 }
 
 // A contender with a clock of its own: the tree, and a time that only wait()
