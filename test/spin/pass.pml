@@ -14,7 +14,7 @@
  * memory is touched that was freed, and none is left at the end; the fd that
  * some of the sources share is watched as long as one of them is there.
  *
- * Abstracted: the timers are a callback that may come or not (advance.pml);
+ * Abstracted: the timers are a callback that may come or not;
  * epoll and malloc() refuse nothing.
  *
  * 260 thousand states; 640 with -DCALLS=5.

@@ -34,7 +34,7 @@
  * buffers do); a loop of compare and swap is the step with which it succeeds,
  * and a start that finds the timer retired is none; `runs` is whether a thread
  * has read its latest value. A callback begins when it takes the start. The
- * plain timer is late by no more than a pass (advance.pml), and the timerfd is
+ * plain timer is late by no more than a pass, and the timerfd is
  * set before each sleep (sleep.pml). `released` is called when all other calls
  * for the timer have returned, as programs must ensure. There is no fork.
  *

@@ -25,11 +25,11 @@
  * (the formulas at the end, which a lost wake-up would break).
  *
  * Abstracted: the lawn is its earliest deadline and lawn_next(), which is that
- * or earlier, and which a pass or lawn_settle() makes later, or does not
- * (advance.pml has both); of a budget, that a pass may leave to the next what
- * it should move; the epoll set is one source and the timerfd (pass.pml has who
- * shares an fd; channel.pml has what makes a completion channel readable); the
- * kernel refuses nothing; `stall_at` is arithmetic, which test/unit has.
+ * or earlier, and which a pass or lawn_settle() makes later, or does not; of a
+ * budget, that a pass may leave to the next what it should move; the epoll set
+ * is one source and the timerfd (pass.pml has who shares an fd; channel.pml has
+ * what makes a completion channel readable); the kernel refuses nothing;
+ * `stall_at` is arithmetic, which test/unit has.
  *
  * 250 to 400 thousand states with each formula.
  */
