@@ -80,7 +80,7 @@ protected:
 private:
     static uint64_t most_runs()
     {
-        return is_instrumented() ? 40 : is_full() ? 20'000'000 : 200'000;
+        return is_instrumented() ? 40 : is_full() ? 20'000'000 : 300'000;
     }
 
     unsigned scenarios_ = 0;
@@ -100,7 +100,9 @@ const std::vector<Ops> &few_covers()
 }
 
 const Ops pass_12 = {at(Do::pass, 12)};
+const Ops twice_12 = {at(Do::pass, 12), at(Do::pass, 20)};
 const Ops night = {at(Do::sleep, 50), at(Do::pass, 12)};
+const Ops day = {at(Do::pass, 12), at(Do::sleep, 50), at(Do::empty, 0)};
 const Ops end = {at(Do::destroy, 0)};
 const Op stop = on(Do::stop, 0);
 const Op retire = on(Do::retire, 0);
@@ -361,6 +363,31 @@ TEST_F(SharedExplore, EmptyAgainstOthers)
     expect_least(10'000, 1e9);
 }
 
+// Two that do three things, or more, at an owner that passes, sleeps and
+// drains: some of them, and with LAWN_TEST_FULL all that do not destroy.
+TEST_F(SharedExplore, ThreeCalls)
+{
+    const Op sync = on(Do::sync, 0);
+    const Ops at_10 = {local(0, 10)};
+    run({}, {night, {start(0, 15), start(0, 5)}, {stop, retire}});
+    run(at_10, {twice_12, {start(0, 15), stop}, {retire}});
+    run(at_10, {day, {start(0, 15), stop}, {retire}});
+    run(at_10, {day, {start(0, 5), sync}, {start(0, 15)}});
+    if (is_full()) {
+        for (const Op &i : {start(0, 5), start(0, 15), stop, sync}) {
+            for (const Op &j : {start(0, 5), start(0, 15), stop, sync}) {
+                for (const Op &k : {start(0, 11), stop, sync, retire}) {
+                    run(at_10, {day, {i, j}, {k}});
+                }
+            }
+            for (const Op &k : {start(0, 11), stop, sync}) {
+                run(at_10, {day, {i, retire}, {k}});
+            }
+        }
+    }
+    expect_least(100'000, 1e15);
+}
+
 // Two that do one thing each, at whatever the owner does: all of them, and what
 // takes minutes, with LAWN_TEST_FULL.
 TEST_F(SharedExplore, Every)
@@ -375,12 +402,11 @@ TEST_F(SharedExplore, Every)
                                      {at(Do::empty, 0), at(Do::sleep, 50)},
                                      {at(Do::advance, 12), at(Do::sleep, 50)},
                                      {stop, at(Do::pass, 12)}});
-        const Ops twice = {at(Do::pass, 12), at(Do::pass, 20)};
-        run({local(0, 10)}, {twice, {start(0, 15)}, {start(0, 30)}});
-        run({local(0, 10)}, {twice, {start(0, 15), stop}, {stop, start(0, 9)}});
-        run({local(0, 10)}, {twice, {start(0, 15), stop}, {retire}});
-        run({}, {night, {start(0, 15), start(0, 5)}, {stop, retire}});
-        run({local(0, 10)}, {twice, {start(0, 15)}, {retire}}, {local(0, 16)});
+        run({local(0, 10)}, {twice_12, {start(0, 15)}, {start(0, 30)}});
+        run({local(0, 10)},
+            {twice_12, {start(0, 15), stop}, {stop, start(0, 9)}});
+        run({local(0, 10)}, {twice_12, {start(0, 15)}, {retire}},
+            {local(0, 16)});
         run({local(0, 10)}, {{at(Do::pass, 12), end[0]}, {retire}, {stop}});
     }
     for (const Ops &cover : before) {

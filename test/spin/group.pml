@@ -14,8 +14,8 @@
  * to end has ended.
  *
  * Abstracted: the box is a message that is there or not, and the tag
- * (shared.pml); memory is sequentially consistent; a deadline is always before
- * the sleeper's.
+ * (test/model explores its steps); memory is sequentially consistent; a deadline
+ * is always before the sleeper's.
  *
  * 13 million states.
  */

@@ -15,9 +15,9 @@
  * count, for who enters all lanes, is of what is pending. When nothing more can
  * happen all starts have ended, but for one that is never due.
  *
- * Abstracted: the shared timer is its deadline (shared.pml); the pool is one
- * node, and each thread has a lane. The first start finds the timer armed. Who cancels has the
- * handle from a start that has returned.
+ * Abstracted: the shared timer is its deadline (test/model explores its steps);
+ * the pool is one node, and each thread has a lane. The first start finds the
+ * timer armed. Who cancels has the handle from a start that has returned.
  *
  * 13 million states.
  */
