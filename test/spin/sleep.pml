@@ -27,9 +27,8 @@
  * Abstracted: the lawn is its earliest deadline and lawn_next(), which is that
  * or earlier, and which a pass or lawn_settle() makes later, or does not; of a
  * budget, that a pass may leave to the next what it should move; the epoll set
- * is one source and the timerfd (channel.pml has what makes a completion channel
- * readable; test/unit has who shares an fd); the kernel refuses nothing;
- * `stall_at` is arithmetic, which test/unit has, too.
+ * is one source and the timerfd; the kernel refuses nothing. Who shares an fd,
+ * and `stall_at`, which is arithmetic, are test/unit's.
  *
  * 250 to 400 thousand states with each formula.
  */
