@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "output.h"
 
-#include "src/consumer.h"
+#include "src/consumer_config.h"
 #include "src/handle.h"
 #include "src/url.h"
 

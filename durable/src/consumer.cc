@@ -6,6 +6,7 @@
 
 #include "src/backoff.h"
 #include "src/guard.h"
+#include "src/release.h"
 
 #include <algorithm>
 #include <new>
@@ -18,75 +19,12 @@ namespace
 {
 
 constexpr size_t most_taken = 100;
-constexpr size_t most_pending = 10000; // looked at in one answer
 constexpr size_t most_of_error = 1024;
 constexpr unsigned most_deliveries = 65535; // more than any max_attempts
-constexpr size_t most_released = 1000;      // by one call
 // Where the timer says nothing.
 constexpr uint64_t backoff_min_us = 1000000;
 constexpr uint64_t backoff_max_us = 600000000;
 constexpr uint64_t longest_delay = 1000000000000000; // 31 years
-
-// The numbers of the entries in an answer to XPENDING.
-std::vector<std::string> names_of(const Answer &answer)
-{
-    std::vector<std::string> names;
-    const redisReply *const reply = answer.reply;
-    if (answer.status != LAWN_OK || !reply ||
-        reply->type != REDIS_REPLY_ARRAY) {
-        return names;
-    }
-    for (size_t i = 0; i < reply->elements; ++i) {
-        const redisReply *const one = reply->element[i];
-        if (one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
-            one->element[0]->type == REDIS_REPLY_STRING) {
-            names.emplace_back(one->element[0]->str, one->element[0]->len);
-        }
-    }
-    return names;
-}
-
-// Has the store give entries of the consumer to others.
-void release(Link *link, const ConsumerConfig &config, unsigned shard,
-             const std::vector<std::string> &names)
-{
-    for (size_t i = 0; i < names.size(); i += most_released) {
-        const size_t count = std::min(names.size() - i, most_released);
-        const auto first = names.begin() + static_cast<ptrdiff_t>(i);
-        Call call;
-        call.function = "lawn_release";
-        call.keys = {config.stream};
-        call.args = {config.group, config.name};
-        call.args.insert(call.args.end(), first,
-                         first + static_cast<ptrdiff_t>(count));
-        call.shard = shard;
-        link->call(std::move(call), [](const Answer &) {});
-    }
-}
-
-// Has the store give to others what `pending` says that the consumer has, but
-// what is kept. Asks twice: timers that fire while the readers' connections are
-// being closed may still come to this consumer after the first question. Before
-// it reads the second one, the store has seen that they are closed.
-void release_pending(Link *link, const ConsumerConfig &config, unsigned shard,
-                     const Args &pending,
-                     const std::set<std::pair<unsigned, std::string>> &kept,
-                     bool is_second = false)
-{
-    const auto on_pending = [=, known = kept](const Answer &answer) mutable {
-        std::vector<std::string> names;
-        for (const std::string &name : names_of(answer)) {
-            if (known.insert({shard, name}).second) {
-                names.push_back(name);
-            }
-        }
-        release(link, config, shard, names);
-        if (!is_second) {
-            release_pending(link, config, shard, pending, known, true);
-        }
-    };
-    link->command(shard, pending, on_pending);
-}
 
 } // namespace
 
@@ -311,7 +249,7 @@ void ConsumerCore::give()
 void ConsumerCore::release_backlog()
 {
     for (const auto &[shard, names] : take_backlog(half_lease())) {
-        release(&link_, config_, shard, names);
+        release(link_, config_, shard, names);
     }
     give();
 }
@@ -440,7 +378,7 @@ void ConsumerCore::give_back()
     // What it has given and cannot answer stays with it.
     if (config_.no_answer) {
         for (const auto &[shard, names] : known) {
-            release(&link_, config_, shard, names);
+            release(link_, config_, shard, names);
         }
         return;
     }
@@ -448,18 +386,11 @@ void ConsumerCore::give_back()
     kept.insert(inherited_.begin(), inherited_.end());
     for (unsigned shard = 0; shard < shards_.size(); ++shard) {
         if (shards_[shard].is_known) {
-            release_pending(&link_, config_, shard, pending_command(shard),
-                            kept);
+            release_pending(link_, config_, shard, kept);
         } else {
-            release(&link_, config_, shard, known[shard]);
+            release(link_, config_, shard, known[shard]);
         }
     }
-}
-
-Args ConsumerCore::pending_command(unsigned shard) const
-{
-    return {"XPENDING", link_.key(shard, config_.stream), config_.group, "-",
-            "+",        std::to_string(most_pending),     config_.name};
 }
 
 std::vector<std::string> ConsumerCore::not_here(unsigned shard,

@@ -12,6 +12,7 @@
 
 #include "src/answers.h"
 #include "src/codec.h"
+#include "src/consumer_config.h"
 #include "src/handle.h"
 
 #include <deque>
@@ -26,16 +27,6 @@
 
 namespace lawn::durable
 {
-
-struct ConsumerConfig {
-    std::string group;
-    std::string name;
-    Key stream = Key::out;
-    bool no_answer = false;
-    size_t max_in_flight = 0;
-    uint64_t limit = 0;
-    uint64_t lease_us = 0;
-};
 
 // What the program is given, and what is needed for its answer.
 struct Delivery {
@@ -201,8 +192,6 @@ private:
         const double usec = static_cast<double>(config_.lease_us) / 2;
         return lawn_time_from_usec(usec);
     }
-    // Asks which entries the store has given to this consumer.
-    Args pending_command(unsigned shard) const;
     bool is_inherited(unsigned shard, const std::string &entry) const
     {
         return inherited_.count({shard, entry}) > 0;
@@ -243,10 +232,6 @@ private:
     bool is_giving_ = false;
     bool is_stopped_ = false;
 };
-
-// Expired leases are looked for twice in a lease.
-constexpr uint64_t shortest_lease_us = 10000;
-constexpr uint64_t longest_lease_us = 1000000000000; // 11 days
 
 } // namespace lawn::durable
 

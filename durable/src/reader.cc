@@ -13,6 +13,7 @@
 
 #include "src/consumer.h"
 #include "src/guard.h"
+#include "src/release.h"
 #include "src/session.h"
 
 #include <algorithm>
@@ -303,7 +304,7 @@ void Reader::recover()
 void Reader::recover_one()
 {
     const unsigned shard = to_recover_.back();
-    ask(shard, core_.pending_command(shard),
+    ask(shard, pending_command(core_.link_, core_.config_, shard),
         [this, shard](const Answer &answer) { on_pending(shard, answer); });
 }
 

@@ -1,0 +1,36 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// Entries that the store has given to a consumer: it asks which these are, and
+// has the store give them to others.
+
+#ifndef LAWN_SRC_DURABLE_RELEASE_H
+#define LAWN_SRC_DURABLE_RELEASE_H
+
+#include "src/consumer_config.h"
+#include "src/link.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lawn::durable
+{
+
+// Asks which entries the store has given to the consumer.
+Args pending_command(const Link &link, const ConsumerConfig &config,
+                     unsigned shard);
+// Their numbers, of the answer.
+std::vector<std::string> names_of(const Answer &answer);
+
+// Has the store give entries of the consumer to others.
+void release(Link &link, const ConsumerConfig &config, unsigned shard,
+             const std::vector<std::string> &names);
+// The same for all that the consumer has in the shard, but what is kept: pairs
+// of a shard and an entry.
+void release_pending(Link &link, const ConsumerConfig &config, unsigned shard,
+                     const std::set<std::pair<unsigned, std::string>> &kept);
+
+} // namespace lawn::durable
+
+#endif
