@@ -3,6 +3,7 @@
 // The functions of the C API for consumers (lawn/durable.h).
 
 #include "base/base.h"
+#include "src/codec.h"
 #include "src/consumer.h"
 #include "src/guard.h"
 #include "src/name.h"

@@ -4,13 +4,10 @@
 
 #include "src/consumer.h"
 
-#include "src/backoff.h"
 #include "src/guard.h"
 #include "src/release.h"
 
 #include <algorithm>
-#include <new>
-#include <string.h>
 
 namespace lawn::durable
 {
@@ -19,19 +16,13 @@ namespace
 {
 
 constexpr size_t most_taken = 100;
-constexpr size_t most_of_error = 1024;
-constexpr unsigned most_deliveries = 65535; // more than any max_attempts
-// Where the timer says nothing.
-constexpr uint64_t backoff_min_us = 1000000;
-constexpr uint64_t backoff_max_us = 600000000;
-constexpr uint64_t longest_delay = 1000000000000000; // 31 years
 
 } // namespace
 
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
     : durable_(durable), link_(*durable->link), config_(std::move(config)),
-      deliver_(deliver), arg_(arg),
+      deliveries_(link_, config_, deliver, arg),
       join_pause_(durable->loop, [this] { join_all(); }),
       take_timer_(durable->loop, [this] { take(); }),
       give_timer_(durable->loop, [this] { give(); }),
@@ -46,7 +37,7 @@ void ConsumerCore::open()
         link_, config_.stream, config_.group, config_.max_in_flight,
         [weak = weak_from_this()](unsigned shard, const std::string &entry) {
             if (const auto self = weak.lock()) {
-                self->held_.erase({shard, entry});
+                self->deliveries_.forget(shard, entry);
                 self->take_more();
                 self->give();
             }
@@ -61,10 +52,10 @@ size_t ConsumerCore::room() const
     }
     size_t most = config_.max_in_flight;
     if (config_.limit > 0) {
-        const uint64_t left = config_.limit - given_;
+        const uint64_t left = config_.limit - deliveries_.given();
         most = std::min<uint64_t>(most, left + in_flight());
     }
-    const size_t here = in_flight() + backlog_.size() + asked_;
+    const size_t here = in_flight() + deliveries_.backlog() + asked_;
     return here < most ? most - here : 0;
 }
 
@@ -136,7 +127,7 @@ void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
     bool is_more = false;
     attempt([&] {
         set_take_trouble(shard, answer);
-        is_more = add_taken(shard, answer);
+        is_more = deliveries_.add_taken(shard, answer);
     });
     if (is_more) {
         to_take_ = shards_.size();
@@ -145,86 +136,17 @@ void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
     give(); // has a reader go on that has waited for this
 }
 
-bool ConsumerCore::add_taken(unsigned shard, const Answer &answer)
-{
-    Taken taken;
-    if (answer.status != LAWN_OK || !decode(answer.reply, &taken)) {
-        return false;
-    }
-    for (size_t i = 0; i < taken.entries->elements; ++i) {
-        add(shard, taken.entries->element[i], 0);
-    }
-    return taken.more;
-}
-
-void ConsumerCore::add(unsigned shard, const redisReply *reply,
-                       unsigned deliveries)
-{
-    Entry entry;
-    const bool is_ours = decode_entry(reply, &entry);
-    const Name name(shard, entry.entry);
-    if (name.second.empty() || held_.count(name) > 0) {
-        return; // it is here already, and this consumer's lease begins anew
-    }
-    if (!is_ours) {
-        bury(name);
-        return;
-    }
-    auto delivery = std::make_unique<Delivery>();
-    const Body &body = entry.body;
-    delivery->shard = shard;
-    delivery->entry = name.second;
-    delivery->id = entry.id;
-    delivery->identity = body.identity;
-    delivery->target = body.options.target;
-    delivery->payload = body.payload;
-    delivery->come = link_.loop().now();
-    const uint32_t least = body.options.backoff_min_ms;
-    const uint32_t most = body.options.backoff_max_ms;
-    delivery->backoff_min_us = least ? least * uint64_t{1000} : backoff_min_us;
-    delivery->backoff_max_us = most ? most * uint64_t{1000} : backoff_max_us;
-    lawn_durable_delivery_t *const view = &delivery->view;
-    view->id = delivery->id.c_str();
-    view->generation = body.generation;
-    view->due_us = body.due_us;
-    view->fired_us = entry.fired_us;
-    view->attempt = body.attempt;
-    view->deliveries = deliveries ? deliveries : entry.deliveries;
-    view->target =
-        delivery->target.empty() ? nullptr : delivery->target.c_str();
-    view->payload = delivery->payload.data();
-    view->payload_size = delivery->payload.size();
-    const auto held = held_.insert(name).first;
-    inherited_.erase(name);
-    if (!attempt([&] { backlog_.push_back(std::move(delivery)); })) {
-        held_.erase(held);
-        throw std::bad_alloc();
-    }
-}
-
-// Nobody can read it, and so nobody could answer it.
-void ConsumerCore::bury(const Name &name)
-{
-    Call call;
-    call.function = "lawn_bury";
-    call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
-                 Key::ended0, Key::ended1, Key::dead};
-    call.args = {config_.group, name.second};
-    call.shard = name.first;
-    link_.call(std::move(call), [](const Answer &) {});
-}
-
 void ConsumerCore::give()
 {
     if (is_giving_) {
         return;
     }
     bool has_memory = true;
-    while (has_memory && !is_stopped_ && !backlog_.empty() &&
+    while (has_memory && !is_stopped_ && deliveries_.backlog() > 0 &&
            in_flight() < config_.max_in_flight &&
-           (config_.limit == 0 || given_ < config_.limit)) {
+           (config_.limit == 0 || deliveries_.given() < config_.limit)) {
         const Within giving(&is_giving_);
-        has_memory = attempt([this] { give_one(); });
+        has_memory = attempt([this] { deliveries_.give_one(); });
     }
     if (!has_memory) {
         give_timer_.start_after(retry_us);
@@ -232,11 +154,13 @@ void ConsumerCore::give()
     if (config_.no_answer) {
         take_more(); // what was given takes no room
     }
-    if (!is_stopped_ && config_.limit > 0 && given_ == config_.limit) {
+    if (!is_stopped_ && config_.limit > 0 &&
+        deliveries_.given() == config_.limit) {
         stop();
     }
-    if (!is_stopped_ && !backlog_.empty() && !backlog_timer_.is_active()) {
-        backlog_timer_.start_at(backlog_.front()->come + half_lease());
+    if (!is_stopped_ && deliveries_.backlog() > 0 &&
+        !backlog_timer_.is_active()) {
+        backlog_timer_.start_at(deliveries_.backlog_since() + half_lease());
     }
     for (size_t i = 0; i < readers_.size() && !is_stopped_; ++i) {
         readers_[i]->read();
@@ -248,66 +172,10 @@ void ConsumerCore::give()
 // attempt of a program that has not seen the delivery.
 void ConsumerCore::release_backlog()
 {
-    for (const auto &[shard, names] : take_backlog(half_lease())) {
+    for (const auto &[shard, names] : deliveries_.take_backlog(half_lease())) {
         release(link_, config_, shard, names);
     }
     give();
-}
-
-std::map<unsigned, std::vector<std::string>>
-ConsumerCore::take_backlog(lawn_time_t age)
-{
-    const lawn_time_t now = link_.loop().now();
-    std::map<unsigned, std::vector<std::string>> taken;
-    while (!backlog_.empty() && backlog_.front()->come + age <= now) {
-        const Delivery &first = *backlog_.front();
-        taken[first.shard].push_back(first.entry);
-        held_.erase({first.shard, first.entry});
-        backlog_.pop_front();
-    }
-    return taken;
-}
-
-void ConsumerCore::give_one()
-{
-    std::unique_ptr<Delivery> &first = backlog_.front();
-    std::unique_ptr<Delivery> unanswered; // until it was given
-    const lawn_durable_delivery_t *const view = &first->view;
-    if (config_.no_answer) {
-        held_.erase({first->shard, first->entry});
-        unanswered = std::move(first);
-    } else {
-        live_.emplace(view, std::move(first)); // moves it when it has memory
-    }
-    backlog_.pop_front();
-    ++given_;
-    deliver_(arg_, view);
-}
-
-std::string ConsumerCore::verdict(const Delivery &delivery,
-                                  lawn_durable_answer_t answer,
-                                  uint64_t delay_us, const char *error)
-{
-    const std::string text =
-        error ? std::string(error, strnlen(error, most_of_error)) : "";
-    if (delay_us == LAWN_DURABLE_BACKOFF) {
-        delay_us = backoff(delivery.backoff_min_us, delivery.backoff_max_us,
-                           delivery.view.attempt, random_());
-    }
-    const auto delay = static_cast<int64_t>(std::min(delay_us, longest_delay));
-    const unsigned deliveries =
-        std::min(delivery.view.deliveries, most_deliveries);
-    switch (answer) {
-    case LAWN_DURABLE_DONE:
-        return done_verdict();
-    case LAWN_DURABLE_REJECT:
-        return reject_verdict(text);
-    case LAWN_DURABLE_DEFER:
-        return defer_verdict(delay, deliveries);
-    case LAWN_DURABLE_RETRY:
-        break;
-    }
-    return retry_verdict(delay, deliveries, text);
 }
 
 lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
@@ -315,40 +183,29 @@ lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
                                    uint64_t delay_us, const char *error,
                                    lawn_durable_fn_t done, void *arg)
 {
-    const auto at = live_.find(delivery);
-    if (at == live_.end() || answers_->is_closed()) {
+    const Delivery *const d = deliveries_.find(delivery);
+    if (!d || answers_->is_closed()) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    const Delivery &d = *at->second;
-    Verdict v;
-    v.text = verdict(d, answer, delay_us, error);
-    v.entry = d.entry;
-    v.id = d.id;
-    v.identity = d.identity;
-    v.state = answer == LAWN_DURABLE_DONE     ? LAWN_DURABLE_SUCCESS
-              : answer == LAWN_DURABLE_REJECT ? LAWN_DURABLE_FAIL
-                                              : LAWN_DURABLE_PENDING;
-    v.generation = d.view.generation;
-    v.due_us = d.view.due_us;
-    v.attempt = d.view.attempt;
+    Verdict v = verdict_of(*d, answer, delay_us, error, random_());
     v.done = done;
     v.arg = arg;
-    answers_->add(d.shard, std::move(v));
-    live_.erase(at);
+    answers_->add(d->shard, std::move(v));
+    deliveries_.end(delivery);
     return LAWN_OK;
 }
 
 void ConsumerCore::extend(const lawn_durable_delivery_t *delivery)
 {
-    const auto at = live_.find(delivery);
-    if (at == live_.end()) {
+    const Delivery *const d = deliveries_.find(delivery);
+    if (!d) {
         return;
     }
     Call call;
     call.function = "lawn_extend";
     call.keys = {config_.stream};
-    call.args = {config_.group, config_.name, at->second->entry};
-    call.shard = at->second->shard;
+    call.args = {config_.group, config_.name, d->entry};
+    call.shard = d->shard;
     link_.call(std::move(call), [](const Answer &) {});
 }
 
@@ -374,7 +231,8 @@ void ConsumerCore::stop()
 // what was on its way when the connection was closed.
 void ConsumerCore::give_back()
 {
-    std::map<unsigned, std::vector<std::string>> known = take_backlog(0);
+    std::map<unsigned, std::vector<std::string>> known =
+        deliveries_.take_backlog(0);
     // What it has given and cannot answer stays with it.
     if (config_.no_answer) {
         for (const auto &[shard, names] : known) {
@@ -382,8 +240,7 @@ void ConsumerCore::give_back()
         }
         return;
     }
-    std::set<Name> kept = held_;
-    kept.insert(inherited_.begin(), inherited_.end());
+    const std::set<Deliveries::Name> kept = deliveries_.kept();
     for (unsigned shard = 0; shard < shards_.size(); ++shard) {
         if (shards_[shard].is_known) {
             release_pending(link_, config_, shard, kept);
@@ -391,18 +248,6 @@ void ConsumerCore::give_back()
             release(link_, config_, shard, known[shard]);
         }
     }
-}
-
-std::vector<std::string> ConsumerCore::not_here(unsigned shard,
-                                                const Answer &answer) const
-{
-    std::vector<std::string> names = names_of(answer);
-    const auto is_here = [&](const std::string &name) {
-        return held_.count({shard, name}) > 0;
-    };
-    names.erase(std::remove_if(names.begin(), names.end(), is_here),
-                names.end());
-    return names;
 }
 
 void ConsumerCore::close()

@@ -11,36 +11,18 @@
 #define LAWN_SRC_DURABLE_CONSUMER_H
 
 #include "src/answers.h"
-#include "src/codec.h"
 #include "src/consumer_config.h"
+#include "src/deliveries.h"
 #include "src/handle.h"
 
-#include <deque>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace lawn::durable
 {
-
-// What the program is given, and what is needed for its answer.
-struct Delivery {
-    lawn_durable_delivery_t view;
-    unsigned shard;
-    std::string entry; // its number in the stream
-    std::string id;
-    std::string identity;
-    std::string target;
-    std::string payload;
-    lawn_time_t come; // here
-    uint64_t backoff_min_us;
-    uint64_t backoff_max_us;
-};
 
 // What the consumer knows of a shard.
 struct ConsumedShard {
@@ -50,7 +32,7 @@ struct ConsumedShard {
     // before it is read with others again.
     bool is_suspect = false;
     bool is_taking = false;
-    bool is_known = false;    // `inherited_` has its entries
+    bool is_known = false;    // what was inherited in it is known
     std::string trouble;      // why it cannot be read
     std::string take_trouble; // why nothing can be taken over
 };
@@ -135,12 +117,11 @@ public:
     std::string trouble() const;
     size_t in_flight() const
     {
-        return live_.size() + answers_->size();
+        return deliveries_.live() + answers_->size();
     }
 
 private:
     friend class Reader;
-    using Name = std::pair<unsigned, std::string>; // shard and entry
 
     // In joining.cc.
     void start();
@@ -164,9 +145,6 @@ private:
     // added to its arguments.
     Call take_call(unsigned shard, size_t count) const;
     void on_taken(unsigned shard, size_t count, const Answer &answer);
-    // Puts into the backlog what lawn_take has answered. Returns whether it has
-    // more.
-    bool add_taken(unsigned shard, const Answer &answer);
     // The one that reads the stream of the shard.
     Reader &reader_of(unsigned shard) const
     {
@@ -175,16 +153,9 @@ private:
 
     // How many more entries may be read.
     size_t room() const;
-    // Puts an entry into the backlog; `deliveries` 0: the reply has it.
-    void add(unsigned shard, const redisReply *reply, unsigned deliveries);
-    void bury(const Name &name);
     // Gives what was read, and reads on.
     void give();
-    void give_one();
     void give_back();
-    // Takes out of the backlog what has been there for so long: the entries of
-    // each shard.
-    std::map<unsigned, std::vector<std::string>> take_backlog(lawn_time_t age);
     // What has waited for room for half of its lease goes to others.
     void release_backlog();
     lawn_time_t half_lease() const
@@ -192,39 +163,20 @@ private:
         const double usec = static_cast<double>(config_.lease_us) / 2;
         return lawn_time_from_usec(usec);
     }
-    bool is_inherited(unsigned shard, const std::string &entry) const
-    {
-        return inherited_.count({shard, entry}) > 0;
-    }
-    // Those of its answer that are not here.
-    std::vector<std::string> not_here(unsigned shard,
-                                      const Answer &answer) const;
-    std::string verdict(const Delivery &delivery, lawn_durable_answer_t answer,
-                        uint64_t delay_us, const char *error);
 
     lawn_durable_t *const durable_;
     Link &link_;
     const ConsumerConfig config_;
-    const lawn_durable_deliver_fn_t deliver_;
-    void *const arg_;
+    Deliveries deliveries_;
     std::shared_ptr<Answers> answers_;
     std::vector<std::unique_ptr<Reader>> readers_;
-    std::deque<std::unique_ptr<Delivery>> backlog_; // read and not given
-    std::unordered_map<const lawn_durable_delivery_t *,
-                       std::unique_ptr<Delivery>>
-        live_;            // given and not answered
-    std::set<Name> held_; // entries that are here, until the store has answers
-    // Entries that a program of the same name was given, and that have not been
-    // given to this one. Each delivery of them has counted.
-    std::set<Name> inherited_;
     std::vector<ConsumedShard> shards_;
     Timer join_pause_;
     Timer take_timer_;
     Timer give_timer_;    // for want of memory
     Timer backlog_timer_; // the first of the backlog has waited too long
     std::mt19937_64 random_;
-    std::string first_; // the group whose answers count; "": not known
-    uint64_t given_ = 0;
+    std::string first_;    // the group whose answers count; "": not known
     size_t asked_ = 0;     // to take over, and not answered
     size_t to_take_ = 0;   // shards to look at
     size_t next_take_ = 0; // the next one

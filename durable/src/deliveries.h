@@ -50,22 +50,22 @@ public:
     Deliveries(Link &link, const ConsumerConfig &config,
                lawn_durable_deliver_fn_t deliver, void *arg);
 
-    // Has an entry wait, unless it is here already; `deliveries` 0: the reply
-    // has it. What nobody can read is buried.
+    // Puts an entry into the backlog, unless it is here; `deliveries` 0: the
+    // reply has it. What nobody can read is buried.
     void add(unsigned shard, const redisReply *reply, unsigned deliveries);
     // The same for what lawn_take has answered. Returns whether the store has
     // more.
     bool add_taken(unsigned shard, const Answer &answer);
 
     // How many are not given.
-    size_t waiting() const
+    size_t backlog() const
     {
-        return waiting_.size();
+        return backlog_.size();
     }
-    // Since when the first of them has waited. There must be one.
-    lawn_time_t waiting_since() const
+    // When the first of them has come. There must be one.
+    lawn_time_t backlog_since() const
     {
-        return waiting_.front()->come;
+        return backlog_.front()->come;
     }
     // How many are given and not answered.
     size_t live() const
@@ -78,7 +78,8 @@ public:
         return given_;
     }
 
-    // Gives the first that waits. The program may do anything to the consumer.
+    // Gives the first of the backlog. The program may do anything to the
+    // consumer.
     void give_one();
     // Given and not answered; or nullptr.
     const Delivery *find(const lawn_durable_delivery_t *view) const;
@@ -87,8 +88,9 @@ public:
     // The store has its answer.
     void forget(unsigned shard, const std::string &entry);
 
-    // Takes out what has waited for so long: the entries of each shard.
-    std::map<unsigned, std::vector<std::string>> take_waiting(lawn_time_t age);
+    // Takes out of the backlog what has been there for so long: the entries of
+    // each shard.
+    std::map<unsigned, std::vector<std::string>> take_backlog(lawn_time_t age);
 
     // A program of the same name was given the entries.
     void inherit(unsigned shard, const std::vector<std::string> &entries);
@@ -100,7 +102,7 @@ public:
     // Those of an answer to pending_command() that are not here.
     std::vector<std::string> not_here(unsigned shard,
                                       const Answer &answer) const;
-    // What a program has seen and the store has no answer to.
+    // What is here, and what a program was given before.
     std::set<Name> kept() const;
 
 private:
@@ -110,7 +112,7 @@ private:
     const ConsumerConfig &config_;
     const lawn_durable_deliver_fn_t deliver_;
     void *const arg_;
-    std::deque<std::unique_ptr<Delivery>> waiting_; // to be given
+    std::deque<std::unique_ptr<Delivery>> backlog_; // to be given
     std::unordered_map<const lawn_durable_delivery_t *,
                        std::unique_ptr<Delivery>>
         live_;            // given and not answered

@@ -327,19 +327,18 @@ void Reader::ask(unsigned shard, const Args &command, Done done)
 
 void Reader::on_pending(unsigned shard, const Answer &answer)
 {
-    std::vector<std::string> entries = core_.not_here(shard, answer);
+    std::vector<std::string> entries =
+        core_.deliveries_.not_here(shard, answer);
     ConsumedShard &state = core_.shards_[shard];
     if (!state.is_known) {
-        for (const std::string &entry : entries) {
-            core_.inherited_.insert({shard, entry});
-        }
+        core_.deliveries_.inherit(shard, entries);
         state.is_known = true;
     }
     std::reverse(entries.begin(), entries.end()); // the last one is next
-    std::stable_partition(entries.begin(), entries.end(),
-                          [&](const std::string &entry) {
-                              return core_.is_inherited(shard, entry);
-                          });
+    std::stable_partition(
+        entries.begin(), entries.end(), [&](const std::string &entry) {
+            return core_.deliveries_.is_inherited(shard, entry);
+        });
     regain(shard, std::move(entries));
 }
 
@@ -351,7 +350,7 @@ void Reader::on_pending(unsigned shard, const Answer &answer)
 void Reader::regain(unsigned shard, std::vector<std::string> entries)
 {
     const auto is_inherited = [this, shard](const std::string &entry) {
-        return core_.is_inherited(shard, entry);
+        return core_.deliveries_.is_inherited(shard, entry);
     };
     // What there is no room for is taken over when its lease is over.
     if (entries.empty() ||
@@ -391,7 +390,8 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
     if (core_.is_stopped_) {
         return;
     }
-    const bool is_added = attempt([&] { core_.add_taken(shard, answer); });
+    const bool is_added =
+        attempt([&] { core_.deliveries_.add_taken(shard, answer); });
     if (to_recover_.empty()) {
         core_.give(); // the connection was lost: recover() waits for this
     } else if (is_lasting(answer) && answer.status != LAWN_ERR_TIMED_OUT) {
@@ -448,7 +448,7 @@ size_t Reader::take_entries(const redisReply *reply)
             const redisReply *const entry = entries->element[k];
             if (is_array(entry) && entry->elements == 2 &&
                 is_string(entry->element[0])) {
-                core_.add(key->second, entry, 1);
+                core_.deliveries_.add(key->second, entry, 1);
                 ++count;
             }
         }
