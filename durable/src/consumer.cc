@@ -22,10 +22,10 @@ constexpr size_t most_taken = 100;
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
     : durable_(durable), link_(*durable->link), config_(std::move(config)),
-      deliveries_(link_, config_, deliver, arg),
-      join_pause_(durable->loop, [this] { join_all(); }),
+      deliveries_(link_, config_, deliver, arg), errors_(link_, config_.stream),
+      joining_(link_, config_, *this),
       take_timer_(durable->loop, [this] { take(); }),
-      give_timer_(durable->loop, [this] { give(); }),
+      give_timer_(durable->loop, [this] { go_on(); }),
       backlog_timer_(durable->loop, [this] { release_backlog(); }),
       random_(std::random_device()())
 {
@@ -39,10 +39,59 @@ void ConsumerCore::open()
             if (const auto self = weak.lock()) {
                 self->deliveries_.forget(shard, entry);
                 self->take_more();
-                self->give();
+                self->go_on();
             }
         });
     link_.when_open(this, [this] { start(); });
+}
+
+void ConsumerCore::start()
+{
+    std::vector<unsigned> all;
+    readers_.clear(); // of an attempt without memory
+    for (unsigned shard = 0; shard < link_.shards(); ++shard) {
+        all.push_back(shard);
+    }
+    shards_.assign(all.size(), ConsumedShard());
+    errors_.start(link_.shards());
+    if (link_.is_cluster()) {
+        for (const unsigned shard : all) {
+            readers_.push_back(
+                std::make_unique<Reader>(*this, std::vector<unsigned>{shard}));
+        }
+    } else {
+        readers_.push_back(std::make_unique<Reader>(*this, all));
+    }
+    for (const std::unique_ptr<Reader> &reader : readers_) {
+        reader->open();
+    }
+    joining_.start(link_.shards());
+}
+
+void ConsumerCore::on_first(bool is_ours)
+{
+    answers_->set_reader(!is_ours);
+}
+
+void ConsumerCore::on_joined()
+{
+    take_timer_.start_after(0); // when the readers have begun
+}
+
+void ConsumerCore::on_not_joined(unsigned shard, const Answer &answer)
+{
+    shards_[shard].is_suspect = true;
+    errors_.note(shard, answer);
+}
+
+Done ConsumerCore::if_running(Done done)
+{
+    return [weak = weak_from_this(),
+            done = std::move(done)](const Answer &answer) {
+        if (const auto self = weak.lock(); self && !self->is_stopped_) {
+            done(answer);
+        }
+    };
 }
 
 size_t ConsumerCore::room() const
@@ -69,7 +118,7 @@ void ConsumerCore::take()
 }
 
 // Takes over no more than can be given, for that counts as a delivery. It comes
-// before give(), which reads: where a stream always has new entries, reading
+// before go_on(), which reads: where a stream always has new entries, reading
 // would never leave room. Then half a lease is for reading alone.
 void ConsumerCore::take_more()
 {
@@ -91,7 +140,7 @@ void ConsumerCore::take_more()
 void ConsumerCore::take_from(unsigned shard)
 {
     const size_t count = std::min(room(), most_taken);
-    if (count == 0 || shards_[shard].is_taking || !shards_[shard].is_joined ||
+    if (count == 0 || shards_[shard].is_taking || !joining_.is_joined(shard) ||
         reader_of(shard).wants_nothing_taken()) {
         return;
     }
@@ -126,17 +175,17 @@ void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
     }
     bool is_more = false;
     attempt([&] {
-        set_take_trouble(shard, answer);
+        errors_.note_take(shard, answer);
         is_more = deliveries_.add_taken(shard, answer);
     });
     if (is_more) {
         to_take_ = shards_.size();
     }
     take_more();
-    give(); // has a reader go on that has waited for this
+    go_on(); // has a reader go on that has waited for this
 }
 
-void ConsumerCore::give()
+void ConsumerCore::go_on()
 {
     if (is_giving_) {
         return;
@@ -175,7 +224,7 @@ void ConsumerCore::release_backlog()
     for (const auto &[shard, names] : deliveries_.take_backlog(half_lease())) {
         release(link_, config_, shard, names);
     }
-    give();
+    go_on();
 }
 
 lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
@@ -215,7 +264,7 @@ void ConsumerCore::stop()
         return;
     }
     is_stopped_ = true;
-    join_pause_.stop();
+    joining_.stop();
     take_timer_.stop();
     give_timer_.stop();
     backlog_timer_.stop();
@@ -248,6 +297,11 @@ void ConsumerCore::give_back()
             release(link_, config_, shard, known[shard]);
         }
     }
+}
+
+std::string ConsumerCore::trouble() const
+{
+    return is_stopped_ ? "" : errors_.first();
 }
 
 void ConsumerCore::close()

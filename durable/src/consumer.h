@@ -4,8 +4,8 @@
 // it has read to the program, and sends the answers. What others have left
 // unanswered for longer than the lease it takes over.
 //
-// Shards are joined one by one. One that cannot be joined, or read, is left out
-// and tried again now and then; the others are read meanwhile.
+// A shard that cannot be joined, or read, is left out and tried again now and
+// then; the others are read meanwhile.
 
 #ifndef LAWN_SRC_DURABLE_CONSUMER_H
 #define LAWN_SRC_DURABLE_CONSUMER_H
@@ -14,6 +14,8 @@
 #include "src/consumer_config.h"
 #include "src/deliveries.h"
 #include "src/handle.h"
+#include "src/joining.h"
+#include "src/shard_errors.h"
 
 #include <memory>
 #include <random>
@@ -26,15 +28,11 @@ namespace lawn::durable
 
 // What the consumer knows of a shard.
 struct ConsumedShard {
-    bool is_joining = false; // asked, and not answered
-    bool is_joined = false;
     // A read of several shards has failed, or of this one: it is read alone
     // before it is read with others again.
     bool is_suspect = false;
     bool is_taking = false;
-    bool is_known = false;    // what was inherited in it is known
-    std::string trouble;      // why it cannot be read
-    std::string take_trouble; // why nothing can be taken over
+    bool is_known = false; // what was inherited in it is known
 };
 
 class ConsumerCore;
@@ -98,7 +96,8 @@ private:
     bool is_recovered_ = false;
 };
 
-class ConsumerCore : public Attachable<ConsumerCore>
+class ConsumerCore final : public Attachable<ConsumerCore>,
+                           private Joining::Owner
 {
 public:
     ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
@@ -123,19 +122,11 @@ public:
 private:
     friend class Reader;
 
-    // In joining.cc.
     void start();
-    void join_all();
-    void join(unsigned shard);
-    void on_joined(unsigned shard, const Answer &answer);
-    void on_not_joined(unsigned shard, const Answer &answer);
-    void rejoin();
-    // All of them have been asked to be joined, and have answered.
-    bool is_settled(const std::vector<unsigned> &shards) const;
-    void set_trouble(unsigned shard, const Answer &answer);
-    void tell(unsigned shard, const char *why);
-    void set_take_trouble(unsigned shard, const Answer &answer);
-    void leave_out(unsigned shard, const Answer &answer);
+    void on_first(bool is_ours) override;
+    void on_joined() override;
+    void on_not_joined(unsigned shard, const Answer &answer) override;
+    Done if_running(Done done) override;
 
     void take();
     // The next shards, for as long as there is room.
@@ -154,7 +145,7 @@ private:
     // How many more entries may be read.
     size_t room() const;
     // Gives what was read, and reads on.
-    void give();
+    void go_on() override;
     void give_back();
     // What has waited for room for half of its lease goes to others.
     void release_backlog();
@@ -168,19 +159,18 @@ private:
     Link &link_;
     const ConsumerConfig config_;
     Deliveries deliveries_;
+    ShardErrors errors_;
+    Joining joining_;
     std::shared_ptr<Answers> answers_;
     std::vector<std::unique_ptr<Reader>> readers_;
     std::vector<ConsumedShard> shards_;
-    Timer join_pause_;
     Timer take_timer_;
     Timer give_timer_;    // for want of memory
     Timer backlog_timer_; // the first of the backlog has waited too long
     std::mt19937_64 random_;
-    std::string first_;    // the group whose answers count; "": not known
     size_t asked_ = 0;     // to take over, and not answered
     size_t to_take_ = 0;   // shards to look at
     size_t next_take_ = 0; // the next one
-    unsigned leader_ = 0;  // the shard that is asked for it
     bool is_giving_ = false;
     bool is_stopped_ = false;
 };

@@ -99,7 +99,7 @@ void Reader::on_connected()
 void Reader::read()
 {
     if (is_busy_ || !channel_ || !channel_->is_connected() ||
-        !core_.is_settled(shards_)) {
+        !core_.joining_.is_settled(shards_)) {
         return;
     }
     if (!attempt([this] { must_recover() ? recover() : read_next(); })) {
@@ -121,8 +121,8 @@ bool Reader::must_recover() const
     return !core_.config_.no_answer &&
            (!is_recovered_ ||
             std::any_of(shards_.begin(), shards_.end(), [this](unsigned shard) {
-                const ConsumedShard &state = core_.shards_[shard];
-                return state.is_joined && !state.is_known;
+                return core_.joining_.is_joined(shard) &&
+                       !core_.shards_[shard].is_known;
             }));
 }
 
@@ -130,13 +130,13 @@ std::vector<unsigned> Reader::readable() const
 {
     std::vector<unsigned> shards;
     for (const unsigned shard : shards_) {
-        const ConsumedShard &state = core_.shards_[shard];
-        if (state.is_joined && state.is_suspect) {
+        if (!core_.joining_.is_joined(shard)) {
+            continue;
+        }
+        if (core_.shards_[shard].is_suspect) {
             return {shard};
         }
-        if (state.is_joined) {
-            shards.push_back(shard);
-        }
+        shards.push_back(shard);
     }
     return shards;
 }
@@ -200,7 +200,7 @@ Args Reader::command(const std::vector<unsigned> &shards, size_t count,
             {"BLOCK", std::to_string(is_all ? block_ms : short_block_ms)});
     }
     // A group that only reads, and does not answer, leaves no entry waiting.
-    if (config.no_answer && core_.first_ != config.group) {
+    if (config.no_answer && !core_.joining_.is_first()) {
         args.push_back("NOACK");
     }
     args.push_back("STREAMS");
@@ -224,11 +224,11 @@ void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
     refused_since_ = LAWN_TIME_INFINITY;
     for (const unsigned shard : shards) {
         core_.shards_[shard].is_suspect = false;
-        core_.shards_[shard].trouble.clear();
+        core_.errors_.clear(shard);
     }
     const size_t count = take_entries(answer.reply);
     in_vain_ = count > 0 || in_vain_ >= round_ ? 0 : in_vain_ + shards.size();
-    core_.give();
+    core_.go_on();
     read();
 }
 
@@ -244,7 +244,7 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
         to_recover_.clear();
         pause_.start_after(failure_pause_us);
         if (has_no_group(answer)) {
-            core_.rejoin();
+            core_.joining_.rejoin();
         } else {
             on_busy(shards, answer);
         }
@@ -254,7 +254,8 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
         core_.shards_[shard].is_suspect = true;
     }
     if (shards.size() == 1) {
-        core_.leave_out(shards[0], answer);
+        core_.errors_.note(shards[0], answer);
+        core_.joining_.leave_out(shards[0], answer);
     }
     if (!to_recover_.empty()) {
         on_recovered();
@@ -272,7 +273,7 @@ void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
         static_cast<double>(core_.durable_->params.request_timeout_us);
     for (const unsigned shard : shards) {
         if (now - refused_since_ >= lawn_time_from_usec(limit_us)) {
-            core_.tell(shard, answer.error);
+            core_.errors_.tell(shard, answer.error);
         }
     }
 }
@@ -289,7 +290,7 @@ void Reader::recover()
     }
     std::vector<unsigned> joined;
     for (const unsigned shard : shards_) {
-        if (core_.shards_[shard].is_joined) {
+        if (core_.joining_.is_joined(shard)) {
             joined.push_back(shard);
         }
     }
@@ -393,17 +394,17 @@ void Reader::on_regained(unsigned shard, std::vector<std::string> left,
     const bool is_added =
         attempt([&] { core_.deliveries_.add_taken(shard, answer); });
     if (to_recover_.empty()) {
-        core_.give(); // the connection was lost: recover() waits for this
+        core_.go_on(); // the connection was lost: recover() waits for this
     } else if (is_lasting(answer) && answer.status != LAWN_ERR_TIMED_OUT) {
         on_refused({shard}, answer);
     } else if (answer.status != LAWN_OK || !is_added) {
         if (is_lasting(answer)) {
-            core_.tell(shard, answer.error);
+            core_.errors_.tell(shard, answer.error);
         }
         to_recover_.clear();
         pause_.start_after(failure_pause_us);
     } else {
-        core_.give();
+        core_.go_on();
         if (core_.is_stopped_) {
             return;
         }
@@ -423,7 +424,7 @@ void Reader::on_recovered()
     } else {
         is_recovered_ = true;
         is_busy_ = false;
-        core_.give();
+        core_.go_on();
         core_.take_timer_.start_after(0);
         read();
     }
