@@ -12,19 +12,11 @@
 namespace lawn::durable
 {
 
-namespace
-{
-
-constexpr size_t most_taken = 100;
-
-} // namespace
-
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
     : durable_(durable), link_(*durable->link), config_(std::move(config)),
       deliveries_(link_, config_, deliver, arg), errors_(link_, config_.stream),
-      joining_(link_, config_, *this),
-      take_timer_(durable->loop, [this] { take(); }),
+      joining_(link_, config_, *this), take_over_(link_, config_, *this),
       give_timer_(durable->loop, [this] { go_on(); }),
       backlog_timer_(durable->loop, [this] { release_backlog(); }),
       random_(std::random_device()())
@@ -37,9 +29,7 @@ void ConsumerCore::open()
         link_, config_.stream, config_.group, config_.max_in_flight,
         [weak = weak_from_this()](unsigned shard, const std::string &entry) {
             if (const auto self = weak.lock()) {
-                self->deliveries_.forget(shard, entry);
-                self->take_more();
-                self->go_on();
+                self->on_answered(shard, entry);
             }
         });
     link_.when_open(this, [this] { start(); });
@@ -54,6 +44,7 @@ void ConsumerCore::start()
     }
     shards_.assign(all.size(), ConsumedShard());
     errors_.start(link_.shards());
+    take_over_.start(link_.shards());
     if (link_.is_cluster()) {
         for (const unsigned shard : all) {
             readers_.push_back(
@@ -75,7 +66,7 @@ void ConsumerCore::on_first(bool is_ours)
 
 void ConsumerCore::on_joined()
 {
-    take_timer_.start_after(0); // when the readers have begun
+    take_over_.soon(); // when the readers have begun
 }
 
 void ConsumerCore::on_not_joined(unsigned shard, const Answer &answer)
@@ -104,85 +95,30 @@ size_t ConsumerCore::room() const
         const uint64_t left = config_.limit - deliveries_.given();
         most = std::min<uint64_t>(most, left + in_flight());
     }
-    const size_t here = in_flight() + deliveries_.backlog() + asked_;
+    const size_t here =
+        in_flight() + deliveries_.backlog() + take_over_.asked();
     return here < most ? most - here : 0;
 }
 
-void ConsumerCore::take()
+bool ConsumerCore::may_take_from(unsigned shard) const
 {
-    if (is_stopped_) {
-        return;
-    }
-    to_take_ = shards_.size();
-    take_more();
+    return joining_.is_joined(shard) && !reader_of(shard).wants_nothing_taken();
 }
 
-// Takes over no more than can be given, for that counts as a delivery. It comes
-// before go_on(), which reads: where a stream always has new entries, reading
-// would never leave room. Then half a lease is for reading alone.
-void ConsumerCore::take_more()
+bool ConsumerCore::on_taken(unsigned shard, const Answer &answer)
 {
-    if (is_stopped_) {
-        return;
-    }
-    const bool has_memory = attempt([this] {
-        while (to_take_ > 0 && room() > 0) {
-            --to_take_;
-            next_take_ = (next_take_ + 1) % shards_.size();
-            take_from(static_cast<unsigned>(next_take_));
-        }
-    });
-    if (!has_memory || (to_take_ == 0 && !take_timer_.is_active())) {
-        take_timer_.start_after(has_memory ? config_.lease_us / 2 : retry_us);
-    }
+    errors_.note_take(shard, answer);
+    return deliveries_.add_taken(shard, answer);
 }
 
-void ConsumerCore::take_from(unsigned shard)
+// The store has the program's answer to an entry.
+void ConsumerCore::on_answered(unsigned shard, const std::string &entry)
 {
-    const size_t count = std::min(room(), most_taken);
-    if (count == 0 || shards_[shard].is_taking || !joining_.is_joined(shard) ||
-        reader_of(shard).wants_nothing_taken()) {
-        return;
+    deliveries_.forget(shard, entry);
+    if (!is_stopped_) {
+        take_over_.go_on();
+        go_on();
     }
-    link_.call(take_call(shard, count),
-               [weak = weak_from_this(), shard, count](const Answer &answer) {
-                   if (const auto self = weak.lock()) {
-                       self->on_taken(shard, count, answer);
-                   }
-               });
-    shards_[shard].is_taking = true;
-    asked_ += count;
-}
-
-Call ConsumerCore::take_call(unsigned shard, size_t count) const
-{
-    Call call;
-    call.function = "lawn_take";
-    call.keys = {Key::due,    Key::body,   Key::meta, config_.stream,
-                 Key::ended0, Key::ended1, Key::dead};
-    call.args = {config_.group, config_.name, std::to_string(config_.lease_us),
-                 std::to_string(count)};
-    call.shard = shard;
-    return call;
-}
-
-void ConsumerCore::on_taken(unsigned shard, size_t count, const Answer &answer)
-{
-    shards_[shard].is_taking = false;
-    asked_ -= count;
-    if (is_stopped_) {
-        return;
-    }
-    bool is_more = false;
-    attempt([&] {
-        errors_.note_take(shard, answer);
-        is_more = deliveries_.add_taken(shard, answer);
-    });
-    if (is_more) {
-        to_take_ = shards_.size();
-    }
-    take_more();
-    go_on(); // has a reader go on that has waited for this
 }
 
 void ConsumerCore::go_on()
@@ -197,22 +133,24 @@ void ConsumerCore::go_on()
         const Within giving(&is_giving_);
         has_memory = attempt([this] { deliveries_.give_one(); });
     }
+    if (is_stopped_) {
+        return; // by the program
+    }
     if (!has_memory) {
         give_timer_.start_after(retry_us);
     }
     if (config_.no_answer) {
-        take_more(); // what was given takes no room
+        take_over_.go_on(); // what was given takes no room
     }
-    if (!is_stopped_ && config_.limit > 0 &&
-        deliveries_.given() == config_.limit) {
+    if (config_.limit > 0 && deliveries_.given() == config_.limit) {
         stop();
+        return;
     }
-    if (!is_stopped_ && deliveries_.backlog() > 0 &&
-        !backlog_timer_.is_active()) {
+    if (deliveries_.backlog() > 0 && !backlog_timer_.is_active()) {
         backlog_timer_.start_at(deliveries_.backlog_since() + half_lease());
     }
-    for (size_t i = 0; i < readers_.size() && !is_stopped_; ++i) {
-        readers_[i]->read();
+    for (const std::unique_ptr<Reader> &reader : readers_) {
+        reader->read();
     }
 }
 
@@ -265,7 +203,7 @@ void ConsumerCore::stop()
     }
     is_stopped_ = true;
     joining_.stop();
-    take_timer_.stop();
+    take_over_.stop();
     give_timer_.stop();
     backlog_timer_.stop();
     for (const std::unique_ptr<Reader> &reader : readers_) {

@@ -16,6 +16,7 @@
 #include "src/handle.h"
 #include "src/joining.h"
 #include "src/shard_errors.h"
+#include "src/take_over.h"
 
 #include <memory>
 #include <random>
@@ -31,7 +32,6 @@ struct ConsumedShard {
     // A read of several shards has failed, or of this one: it is read alone
     // before it is read with others again.
     bool is_suspect = false;
-    bool is_taking = false;
     bool is_known = false; // what was inherited in it is known
 };
 
@@ -97,7 +97,8 @@ private:
 };
 
 class ConsumerCore final : public Attachable<ConsumerCore>,
-                           private Joining::Owner
+                           private Joining::Owner,
+                           private TakeOver::Owner
 {
 public:
     ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
@@ -128,14 +129,9 @@ private:
     void on_not_joined(unsigned shard, const Answer &answer) override;
     Done if_running(Done done) override;
 
-    void take();
-    // The next shards, for as long as there is room.
-    void take_more();
-    void take_from(unsigned shard);
-    // Takes at most `count` whose lease is over, or those whose entries are
-    // added to its arguments.
-    Call take_call(unsigned shard, size_t count) const;
-    void on_taken(unsigned shard, size_t count, const Answer &answer);
+    bool may_take_from(unsigned shard) const override;
+    bool on_taken(unsigned shard, const Answer &answer) override;
+    void on_answered(unsigned shard, const std::string &entry);
     // The one that reads the stream of the shard.
     Reader &reader_of(unsigned shard) const
     {
@@ -143,7 +139,7 @@ private:
     }
 
     // How many more entries may be read.
-    size_t room() const;
+    size_t room() const override;
     // Gives what was read, and reads on.
     void go_on() override;
     void give_back();
@@ -161,16 +157,13 @@ private:
     Deliveries deliveries_;
     ShardErrors errors_;
     Joining joining_;
+    TakeOver take_over_;
     std::shared_ptr<Answers> answers_;
     std::vector<std::unique_ptr<Reader>> readers_;
     std::vector<ConsumedShard> shards_;
-    Timer take_timer_;
     Timer give_timer_;    // for want of memory
     Timer backlog_timer_; // the first of the backlog has waited too long
     std::mt19937_64 random_;
-    size_t asked_ = 0;     // to take over, and not answered
-    size_t to_take_ = 0;   // shards to look at
-    size_t next_take_ = 0; // the next one
     bool is_giving_ = false;
     bool is_stopped_ = false;
 };

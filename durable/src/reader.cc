@@ -284,8 +284,8 @@ void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
 void Reader::recover()
 {
     for (const unsigned shard : shards_) {
-        if (core_.shards_[shard].is_taking) {
-            return; // on_taken() or on_regained() goes on
+        if (core_.take_over_.is_busy(shard)) {
+            return; // the answer goes on
         }
     }
     std::vector<unsigned> joined;
@@ -365,7 +365,7 @@ void Reader::regain(unsigned shard, std::vector<std::string> entries)
            !is_inherited(entries.end()[-1 - static_cast<ptrdiff_t>(count)])) {
         ++count;
     }
-    Call call = core_.take_call(shard, count);
+    Call call = core_.take_over_.call_for(shard, count);
     if (is_lost) {
         call.function = "lawn_release";
         call.keys = {core_.config_.stream};
@@ -381,13 +381,13 @@ void Reader::regain(unsigned shard, std::vector<std::string> entries)
                 core->reader_of(shard).on_regained(shard, left, answer);
             }
         });
-    core_.shards_[shard].is_taking = true;
+    core_.take_over_.set_busy(shard, true);
 }
 
 void Reader::on_regained(unsigned shard, std::vector<std::string> left,
                          const Answer &answer)
 {
-    core_.shards_[shard].is_taking = false;
+    core_.take_over_.set_busy(shard, false);
     if (core_.is_stopped_) {
         return;
     }
@@ -424,8 +424,8 @@ void Reader::on_recovered()
     } else {
         is_recovered_ = true;
         is_busy_ = false;
+        core_.take_over_.soon();
         core_.go_on();
-        core_.take_timer_.start_after(0);
         read();
     }
 }
