@@ -14,7 +14,8 @@ namespace lawn::durable
 
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
-    : durable_(durable), link_(*durable->link), config_(std::move(config)),
+    : link_(*durable->link), config_(std::move(config)),
+      request_timeout_us_(durable->params.request_timeout_us),
       deliveries_(link_, config_, deliver, arg), errors_(link_, config_.stream),
       joining_(link_, config_, *this), take_over_(link_, config_, *this),
       give_timer_(durable->loop, [this] { go_on(); }),
@@ -42,21 +43,29 @@ void ConsumerCore::start()
     for (unsigned shard = 0; shard < link_.shards(); ++shard) {
         all.push_back(shard);
     }
-    shards_.assign(all.size(), ConsumedShard());
     errors_.start(link_.shards());
     take_over_.start(link_.shards());
     if (link_.is_cluster()) {
         for (const unsigned shard : all) {
-            readers_.push_back(
-                std::make_unique<Reader>(*this, std::vector<unsigned>{shard}));
+            add_reader({shard});
         }
     } else {
-        readers_.push_back(std::make_unique<Reader>(*this, all));
+        add_reader(all);
     }
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->open();
     }
     joining_.start(link_.shards());
+}
+
+void ConsumerCore::add_reader(std::vector<unsigned> shards)
+{
+    const Reader::Parts parts = {link_,    config_,     request_timeout_us_,
+                                 joining_, deliveries_, take_over_,
+                                 errors_};
+    Reader::Owner &owner = *this;
+    readers_.push_back(
+        std::make_unique<Reader>(parts, std::move(shards), owner));
 }
 
 void ConsumerCore::on_first(bool is_ours)
@@ -71,7 +80,7 @@ void ConsumerCore::on_joined()
 
 void ConsumerCore::on_not_joined(unsigned shard, const Answer &answer)
 {
-    shards_[shard].is_suspect = true;
+    reader_of(shard).suspect(shard);
     errors_.note(shard, answer);
 }
 
@@ -98,6 +107,12 @@ size_t ConsumerCore::room() const
     const size_t here =
         in_flight() + deliveries_.backlog() + take_over_.asked();
     return here < most ? most - here : 0;
+}
+
+size_t ConsumerCore::share() const
+{
+    const size_t readers = readers_.size();
+    return room() / readers + (room() % readers != 0);
 }
 
 bool ConsumerCore::may_take_from(unsigned shard) const
@@ -228,11 +243,13 @@ void ConsumerCore::give_back()
         return;
     }
     const std::set<Deliveries::Name> kept = deliveries_.kept();
-    for (unsigned shard = 0; shard < shards_.size(); ++shard) {
-        if (shards_[shard].is_known) {
-            release_pending(link_, config_, shard, kept);
-        } else {
-            release(link_, config_, shard, known[shard]);
+    for (const std::unique_ptr<Reader> &reader : readers_) {
+        for (const unsigned shard : reader->shards()) {
+            if (reader->is_known(shard)) {
+                release_pending(link_, config_, shard, kept);
+            } else {
+                release(link_, config_, shard, known[shard]);
+            }
         }
     }
 }

@@ -1,20 +1,17 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// How a consumer reads (consumer.h).
-//
-// COUNT of XREADGROUP is for each stream. So while there is room for fewer
-// entries than there are shards, the reader looks at as many shards as there is
-// room for, in turn and without blocking, and blocks on all when all were
-// empty. More than there is room for may come only if entries of several shards
-// arrive in the same moment. They wait here until they can be given.
-//
-// One key that cannot be read fails a read of several shards, and the server
-// need not say which. So after a failure each of them is read alone once.
+// A consumer's streams are read (reader.h).
 
-#include "src/consumer.h"
+#include "src/reader.h"
+
+#include "src/deliveries.h"
 #include "src/guard.h"
+#include "src/handle.h"
+#include "src/joining.h"
 #include "src/release.h"
 #include "src/session.h"
+#include "src/shard_errors.h"
+#include "src/take_over.h"
 
 #include <algorithm>
 #include <string.h>
@@ -57,15 +54,19 @@ bool will_pass(const Answer &answer)
 
 } // namespace
 
-Reader::Reader(ConsumerCore &core, std::vector<unsigned> shards)
-    : core_(core), shards_(std::move(shards)),
-      pause_(core.link_.loop(), [this] {
+Reader::Reader(const Parts &parts, std::vector<unsigned> shards, Owner &owner)
+    : link_(parts.link), config_(parts.config),
+      request_timeout_us_(parts.request_timeout_us), joining_(parts.joining),
+      deliveries_(parts.deliveries), take_over_(parts.take_over),
+      errors_(parts.errors), shards_(std::move(shards)), owner_(owner),
+      pause_(link_.loop(), [this] {
           is_busy_ = false;
           read();
       })
 {
     for (const unsigned shard : shards_) {
-        keys_[core_.link_.key(shard, core_.config_.stream)] = shard;
+        states_[shard] = State();
+        keys_[link_.key(shard, config_.stream)] = shard;
     }
 }
 
@@ -79,7 +80,7 @@ void Reader::open()
         refused_since_ = LAWN_TIME_INFINITY;
         is_busy_ = true; // until it is connected again
     };
-    channel_ = core_.link_.open_channel(shards_.front(), {}, std::move(events));
+    channel_ = link_.open_channel(shards_.front(), {}, std::move(events));
 }
 
 void Reader::close()
@@ -99,7 +100,7 @@ void Reader::on_connected()
 void Reader::read()
 {
     if (is_busy_ || !channel_ || !channel_->is_connected() ||
-        !core_.joining_.is_settled(shards_)) {
+        !joining_.is_settled(shards_)) {
         return;
     }
     if (!attempt([this] { must_recover() ? recover() : read_next(); })) {
@@ -115,14 +116,18 @@ bool Reader::wants_nothing_taken() const
            (channel_ && channel_->is_connected() && must_recover());
 }
 
+void Reader::suspect(unsigned shard)
+{
+    states_.at(shard).is_suspect = true;
+}
+
 // Also if a shard was joined late.
 bool Reader::must_recover() const
 {
-    return !core_.config_.no_answer &&
+    return !config_.no_answer &&
            (!is_recovered_ ||
             std::any_of(shards_.begin(), shards_.end(), [this](unsigned shard) {
-                return core_.joining_.is_joined(shard) &&
-                       !core_.shards_[shard].is_known;
+                return joining_.is_joined(shard) && !states_.at(shard).is_known;
             }));
 }
 
@@ -130,10 +135,10 @@ std::vector<unsigned> Reader::readable() const
 {
     std::vector<unsigned> shards;
     for (const unsigned shard : shards_) {
-        if (!core_.joining_.is_joined(shard)) {
+        if (!joining_.is_joined(shard)) {
             continue;
         }
-        if (core_.shards_[shard].is_suspect) {
+        if (states_.at(shard).is_suspect) {
             return {shard};
         }
         shards.push_back(shard);
@@ -143,13 +148,12 @@ std::vector<unsigned> Reader::readable() const
 
 void Reader::read_next()
 {
-    const size_t room = core_.room() / core_.readers_.size() +
-                        (core_.room() % core_.readers_.size() != 0);
+    const size_t room = owner_.share();
     std::vector<unsigned> shards = readable();
     if (room == 0 || shards.empty()) {
         return;
     }
-    if (core_.shards_[shards[0]].is_suspect) {
+    if (states_.at(shards[0]).is_suspect) {
         round_ = 0;
         send_read(std::move(shards), std::min(room, most_at_once), false);
         return;
@@ -177,22 +181,18 @@ void Reader::send_read(std::vector<unsigned> shards, size_t count,
 {
     is_busy_ = true;
     const Args args = command(shards, count, is_blocking);
-    channel_->send(args,
-                   block_ms * 1000 + core_.durable_->params.request_timeout_us,
-                   [weak = core_.weak_from_this(), this,
-                    read = std::move(shards)](const Answer &answer) {
-                       if (const auto core = weak.lock()) {
+    channel_->send(args, block_ms * 1000 + request_timeout_us_,
+                   owner_.if_running(
+                       [this, read = std::move(shards)](const Answer &answer) {
                            on_read(read, answer);
-                       }
-                   });
+                       }));
 }
 
 Args Reader::command(const std::vector<unsigned> &shards, size_t count,
                      bool is_blocking) const
 {
-    const ConsumerConfig &config = core_.config_;
-    Args args = {"XREADGROUP", "GROUP", config.group,
-                 config.name,  "COUNT", std::to_string(count)};
+    Args args = {"XREADGROUP", "GROUP", config_.group,
+                 config_.name, "COUNT", std::to_string(count)};
     if (is_blocking) {
         const bool is_all = shards.size() == shards_.size();
         args.insert(
@@ -200,12 +200,12 @@ Args Reader::command(const std::vector<unsigned> &shards, size_t count,
             {"BLOCK", std::to_string(is_all ? block_ms : short_block_ms)});
     }
     // A group that only reads, and does not answer, leaves no entry waiting.
-    if (config.no_answer && !core_.joining_.is_first()) {
+    if (config_.no_answer && !joining_.is_first()) {
         args.push_back("NOACK");
     }
     args.push_back("STREAMS");
     for (const unsigned shard : shards) {
-        args.push_back(core_.link_.key(shard, config.stream));
+        args.push_back(link_.key(shard, config_.stream));
     }
     args.insert(args.end(), shards.size(), ">");
     return args;
@@ -213,9 +213,6 @@ Args Reader::command(const std::vector<unsigned> &shards, size_t count,
 
 void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
 {
-    if (core_.is_stopped_) {
-        return;
-    }
     if (answer.status != LAWN_OK) {
         on_refused(shards, answer);
         return;
@@ -223,12 +220,12 @@ void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
     is_busy_ = false;
     refused_since_ = LAWN_TIME_INFINITY;
     for (const unsigned shard : shards) {
-        core_.shards_[shard].is_suspect = false;
-        core_.errors_.clear(shard);
+        states_.at(shard).is_suspect = false;
+        errors_.clear(shard);
     }
     const size_t count = take_entries(answer.reply);
     in_vain_ = count > 0 || in_vain_ >= round_ ? 0 : in_vain_ + shards.size();
-    core_.go_on();
+    owner_.go_on();
     read();
 }
 
@@ -244,18 +241,18 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
         to_recover_.clear();
         pause_.start_after(failure_pause_us);
         if (has_no_group(answer)) {
-            core_.joining_.rejoin();
+            joining_.rejoin();
         } else {
             on_busy(shards, answer);
         }
         return;
     }
     for (const unsigned shard : shards) {
-        core_.shards_[shard].is_suspect = true;
+        states_.at(shard).is_suspect = true;
     }
     if (shards.size() == 1) {
-        core_.errors_.note(shards[0], answer);
-        core_.joining_.leave_out(shards[0], answer);
+        errors_.note(shards[0], answer);
+        joining_.leave_out(shards[0], answer);
     }
     if (!to_recover_.empty()) {
         on_recovered();
@@ -267,13 +264,12 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
 
 void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
 {
-    const lawn_time_t now = core_.link_.loop().now();
+    const lawn_time_t now = link_.loop().now();
     refused_since_ = std::min(refused_since_, now);
-    const auto limit_us =
-        static_cast<double>(core_.durable_->params.request_timeout_us);
+    const auto limit_us = static_cast<double>(request_timeout_us_);
     for (const unsigned shard : shards) {
         if (now - refused_since_ >= lawn_time_from_usec(limit_us)) {
-            core_.errors_.tell(shard, answer.error);
+            errors_.tell(shard, answer.error);
         }
     }
 }
@@ -284,13 +280,13 @@ void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
 void Reader::recover()
 {
     for (const unsigned shard : shards_) {
-        if (core_.take_over_.is_busy(shard)) {
+        if (take_over_.is_busy(shard)) {
             return; // the answer goes on
         }
     }
     std::vector<unsigned> joined;
     for (const unsigned shard : shards_) {
-        if (core_.joining_.is_joined(shard)) {
+        if (joining_.is_joined(shard)) {
             joined.push_back(shard);
         }
     }
@@ -305,41 +301,36 @@ void Reader::recover()
 void Reader::recover_one()
 {
     const unsigned shard = to_recover_.back();
-    ask(shard, pending_command(core_.link_, core_.config_, shard),
+    ask(shard, pending_command(link_, config_, shard),
         [this, shard](const Answer &answer) { on_pending(shard, answer); });
 }
 
 void Reader::ask(unsigned shard, const Args &command, Done done)
 {
-    channel_->send(command, core_.durable_->params.request_timeout_us,
-                   [weak = core_.weak_from_this(), this, shard,
-                    done = std::move(done)](const Answer &answer) {
-                       const auto core = weak.lock();
-                       if (!core || core->is_stopped_) {
-                           return;
-                       }
+    channel_->send(command, request_timeout_us_,
+                   owner_.if_running([this, shard, done = std::move(done)](
+                                         const Answer &answer) {
                        if (answer.status == LAWN_OK) {
                            done(answer);
                        } else {
                            on_refused({shard}, answer);
                        }
-                   });
+                   }));
 }
 
 void Reader::on_pending(unsigned shard, const Answer &answer)
 {
-    std::vector<std::string> entries =
-        core_.deliveries_.not_here(shard, answer);
-    ConsumedShard &state = core_.shards_[shard];
+    std::vector<std::string> entries = deliveries_.not_here(shard, answer);
+    State &state = states_.at(shard);
     if (!state.is_known) {
-        core_.deliveries_.inherit(shard, entries);
+        deliveries_.inherit(shard, entries);
         state.is_known = true;
     }
     std::reverse(entries.begin(), entries.end()); // the last one is next
-    std::stable_partition(
-        entries.begin(), entries.end(), [&](const std::string &entry) {
-            return core_.deliveries_.is_inherited(shard, entry);
-        });
+    std::stable_partition(entries.begin(), entries.end(),
+                          [&](const std::string &entry) {
+                              return deliveries_.is_inherited(shard, entry);
+                          });
     regain(shard, std::move(entries));
 }
 
@@ -351,11 +342,11 @@ void Reader::on_pending(unsigned shard, const Answer &answer)
 void Reader::regain(unsigned shard, std::vector<std::string> entries)
 {
     const auto is_inherited = [this, shard](const std::string &entry) {
-        return core_.deliveries_.is_inherited(shard, entry);
+        return deliveries_.is_inherited(shard, entry);
     };
     // What there is no room for is taken over when its lease is over.
     if (entries.empty() ||
-        (is_inherited(entries.back()) && core_.room() == 0)) {
+        (is_inherited(entries.back()) && owner_.share() == 0)) {
         on_recovered();
         return;
     }
@@ -365,48 +356,43 @@ void Reader::regain(unsigned shard, std::vector<std::string> entries)
            !is_inherited(entries.end()[-1 - static_cast<ptrdiff_t>(count)])) {
         ++count;
     }
-    Call call = core_.take_over_.call_for(shard, count);
+    Call call = take_over_.call_for(shard, count);
     if (is_lost) {
         call.function = "lawn_release";
-        call.keys = {core_.config_.stream};
+        call.keys = {config_.stream};
         call.args.resize(2); // the group and the consumer
     }
     const auto first = entries.end() - static_cast<ptrdiff_t>(count);
     call.args.insert(call.args.end(), first, entries.end());
     entries.erase(first, entries.end());
-    core_.link_.call(
-        std::move(call), [weak = core_.weak_from_this(), shard,
-                          left = std::move(entries)](const Answer &answer) {
-            if (const auto core = weak.lock()) {
-                core->reader_of(shard).on_regained(shard, left, answer);
-            }
-        });
-    core_.take_over_.set_busy(shard, true);
+    link_.call(std::move(call),
+               owner_.if_running([this, shard, left = std::move(entries)](
+                                     const Answer &answer) {
+                   on_regained(shard, left, answer);
+               }));
+    take_over_.set_busy(shard, true);
 }
 
 void Reader::on_regained(unsigned shard, std::vector<std::string> left,
                          const Answer &answer)
 {
-    core_.take_over_.set_busy(shard, false);
-    if (core_.is_stopped_) {
-        return;
-    }
+    take_over_.set_busy(shard, false);
     const bool is_added =
-        attempt([&] { core_.deliveries_.add_taken(shard, answer); });
+        attempt([&] { deliveries_.add_taken(shard, answer); });
     if (to_recover_.empty()) {
-        core_.go_on(); // the connection was lost: recover() waits for this
+        owner_.go_on(); // the connection was lost: recover() waits for this
     } else if (is_lasting(answer) && answer.status != LAWN_ERR_TIMED_OUT) {
         on_refused({shard}, answer);
     } else if (answer.status != LAWN_OK || !is_added) {
         if (is_lasting(answer)) {
-            core_.errors_.tell(shard, answer.error);
+            errors_.tell(shard, answer.error);
         }
         to_recover_.clear();
         pause_.start_after(failure_pause_us);
     } else {
-        core_.go_on();
-        if (core_.is_stopped_) {
-            return;
+        owner_.go_on();
+        if (!channel_) {
+            return; // the program has stopped the consumer
         }
         regain(shard, std::move(left));
     }
@@ -424,8 +410,8 @@ void Reader::on_recovered()
     } else {
         is_recovered_ = true;
         is_busy_ = false;
-        core_.take_over_.soon();
-        core_.go_on();
+        take_over_.soon();
+        owner_.go_on();
         read();
     }
 }
@@ -449,7 +435,7 @@ size_t Reader::take_entries(const redisReply *reply)
             const redisReply *const entry = entries->element[k];
             if (is_array(entry) && entry->elements == 2 &&
                 is_string(entry->element[0])) {
-                core_.deliveries_.add(key->second, entry, 1);
+                deliveries_.add(key->second, entry, 1);
                 ++count;
             }
         }
