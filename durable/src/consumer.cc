@@ -60,9 +60,9 @@ void ConsumerCore::start()
 
 void ConsumerCore::add_reader(std::vector<unsigned> shards)
 {
-    const Reader::Parts parts = {link_,    config_,     request_timeout_us_,
-                                 joining_, deliveries_, take_over_,
-                                 errors_};
+    const ReaderParts parts = {link_,    config_,     request_timeout_us_,
+                               joining_, deliveries_, take_over_,
+                               errors_};
     Reader::Owner &owner = *this;
     readers_.push_back(
         std::make_unique<Reader>(parts, std::move(shards), owner));

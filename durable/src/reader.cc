@@ -6,9 +6,7 @@
 
 #include "src/deliveries.h"
 #include "src/guard.h"
-#include "src/handle.h"
 #include "src/joining.h"
-#include "src/release.h"
 #include "src/session.h"
 #include "src/shard_errors.h"
 #include "src/take_over.h"
@@ -25,8 +23,7 @@ namespace
 constexpr uint64_t block_ms = 5000;
 // While a shard is left out, which may be back at any time.
 constexpr uint64_t short_block_ms = 1000;
-constexpr size_t most_at_once = 128;  // entries of a shard
-constexpr size_t most_released = 500; // entries of a call
+constexpr size_t most_at_once = 128; // entries of a shard
 constexpr uint64_t failure_pause_us = 200000;
 
 bool is_array(const redisReply *reply)
@@ -54,18 +51,19 @@ bool will_pass(const Answer &answer)
 
 } // namespace
 
-Reader::Reader(const Parts &parts, std::vector<unsigned> shards, Owner &owner)
+Reader::Reader(const ReaderParts &parts, std::vector<unsigned> shards,
+               Owner &owner)
     : link_(parts.link), config_(parts.config),
       request_timeout_us_(parts.request_timeout_us), joining_(parts.joining),
       deliveries_(parts.deliveries), take_over_(parts.take_over),
       errors_(parts.errors), shards_(std::move(shards)), owner_(owner),
-      pause_(link_.loop(), [this] {
+      recovery_(parts, shards_, *this), pause_(link_.loop(), [this] {
           is_busy_ = false;
           read();
       })
 {
     for (const unsigned shard : shards_) {
-        states_[shard] = State();
+        is_suspect_[shard] = false;
         keys_[link_.key(shard, config_.stream)] = shard;
     }
 }
@@ -76,7 +74,7 @@ void Reader::open()
     events.connected = [this] { on_connected(); };
     events.lost = [this](const char *) {
         pause_.stop();
-        to_recover_.clear();
+        recovery_.end();
         refused_since_ = LAWN_TIME_INFINITY;
         is_busy_ = true; // until it is connected again
     };
@@ -87,13 +85,14 @@ void Reader::close()
 {
     channel_.reset();
     pause_.stop();
+    recovery_.end();
     is_busy_ = true;
 }
 
 void Reader::on_connected()
 {
     is_busy_ = false;
-    is_recovered_ = false;
+    recovery_.reset();
     read();
 }
 
@@ -103,8 +102,15 @@ void Reader::read()
         !joining_.is_settled(shards_)) {
         return;
     }
-    if (!attempt([this] { must_recover() ? recover() : read_next(); })) {
-        to_recover_.clear();
+    const bool has_memory = attempt([this] {
+        if (recovery_.is_needed()) {
+            is_busy_ = recovery_.begin();
+        } else {
+            read_next();
+        }
+    });
+    if (!has_memory) {
+        recovery_.end();
         is_busy_ = true;
         pause_.start_after(retry_us);
     }
@@ -112,23 +118,13 @@ void Reader::read()
 
 bool Reader::wants_nothing_taken() const
 {
-    return !to_recover_.empty() ||
-           (channel_ && channel_->is_connected() && must_recover());
+    return recovery_.is_running() ||
+           (channel_ && channel_->is_connected() && recovery_.is_needed());
 }
 
 void Reader::suspect(unsigned shard)
 {
-    states_.at(shard).is_suspect = true;
-}
-
-// Also if a shard was joined late.
-bool Reader::must_recover() const
-{
-    return !config_.no_answer &&
-           (!is_recovered_ ||
-            std::any_of(shards_.begin(), shards_.end(), [this](unsigned shard) {
-                return joining_.is_joined(shard) && !states_.at(shard).is_known;
-            }));
+    is_suspect_.at(shard) = true;
 }
 
 std::vector<unsigned> Reader::readable() const
@@ -138,7 +134,7 @@ std::vector<unsigned> Reader::readable() const
         if (!joining_.is_joined(shard)) {
             continue;
         }
-        if (states_.at(shard).is_suspect) {
+        if (is_suspect_.at(shard)) {
             return {shard};
         }
         shards.push_back(shard);
@@ -153,7 +149,7 @@ void Reader::read_next()
     if (room == 0 || shards.empty()) {
         return;
     }
-    if (states_.at(shards[0]).is_suspect) {
+    if (is_suspect_.at(shards[0])) {
         round_ = 0;
         send_read(std::move(shards), std::min(room, most_at_once), false);
         return;
@@ -220,7 +216,7 @@ void Reader::on_read(const std::vector<unsigned> &shards, const Answer &answer)
     is_busy_ = false;
     refused_since_ = LAWN_TIME_INFINITY;
     for (const unsigned shard : shards) {
-        states_.at(shard).is_suspect = false;
+        is_suspect_.at(shard) = false;
         errors_.clear(shard);
     }
     const size_t count = take_entries(answer.reply);
@@ -234,11 +230,11 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
                         const Answer &answer)
 {
     if (!channel_ || !channel_->is_connected()) {
-        to_recover_.clear();
+        recovery_.end();
         return; // on_connected() goes on
     }
     if (has_no_group(answer) || will_pass(answer)) {
-        to_recover_.clear();
+        recovery_.end();
         pause_.start_after(failure_pause_us);
         if (has_no_group(answer)) {
             joining_.rejoin();
@@ -248,14 +244,14 @@ void Reader::on_refused(const std::vector<unsigned> &shards,
         return;
     }
     for (const unsigned shard : shards) {
-        states_.at(shard).is_suspect = true;
+        is_suspect_.at(shard) = true;
     }
     if (shards.size() == 1) {
         errors_.note(shards[0], answer);
         joining_.leave_out(shards[0], answer);
     }
-    if (!to_recover_.empty()) {
-        on_recovered();
+    if (recovery_.is_running()) {
+        recovery_.next();
     } else {
         is_busy_ = false;
         read();
@@ -274,37 +270,6 @@ void Reader::on_busy(const std::vector<unsigned> &shards, const Answer &answer)
     }
 }
 
-// What was given to this consumer and has not arrived, as the connection was
-// lost, or the program was started anew with the same name. Nothing is read or
-// taken over meanwhile, so nothing else is on its way: it would be given twice.
-void Reader::recover()
-{
-    for (const unsigned shard : shards_) {
-        if (take_over_.is_busy(shard)) {
-            return; // the answer goes on
-        }
-    }
-    std::vector<unsigned> joined;
-    for (const unsigned shard : shards_) {
-        if (joining_.is_joined(shard)) {
-            joined.push_back(shard);
-        }
-    }
-    if (joined.empty()) {
-        return; // on_joined() goes on
-    }
-    is_busy_ = true;
-    to_recover_ = std::move(joined);
-    recover_one();
-}
-
-void Reader::recover_one()
-{
-    const unsigned shard = to_recover_.back();
-    ask(shard, pending_command(link_, config_, shard),
-        [this, shard](const Answer &answer) { on_pending(shard, answer); });
-}
-
 void Reader::ask(unsigned shard, const Args &command, Done done)
 {
     channel_->send(command, request_timeout_us_,
@@ -318,102 +283,32 @@ void Reader::ask(unsigned shard, const Args &command, Done done)
                    }));
 }
 
-void Reader::on_pending(unsigned shard, const Answer &answer)
+bool Reader::has_room() const
 {
-    std::vector<std::string> entries = deliveries_.not_here(shard, answer);
-    State &state = states_.at(shard);
-    if (!state.is_known) {
-        deliveries_.inherit(shard, entries);
-        state.is_known = true;
-    }
-    std::reverse(entries.begin(), entries.end()); // the last one is next
-    std::stable_partition(entries.begin(), entries.end(),
-                          [&](const std::string &entry) {
-                              return deliveries_.is_inherited(shard, entry);
-                          });
-    regain(shard, std::move(entries));
+    return owner_.share() > 0;
 }
 
-// A program of the same name may have been given an entry, and have died of it.
-// So such entries are taken one by one, each is given before the next one is
-// taken, and each time counts as an attempt. What else is not here was lost
-// with a connection, and nobody has seen it. That is no attempt: its lease is
-// ended, and then it is taken over like all whose lease is over.
-void Reader::regain(unsigned shard, std::vector<std::string> entries)
+void Reader::go_on()
 {
-    const auto is_inherited = [this, shard](const std::string &entry) {
-        return deliveries_.is_inherited(shard, entry);
-    };
-    // What there is no room for is taken over when its lease is over.
-    if (entries.empty() ||
-        (is_inherited(entries.back()) && owner_.share() == 0)) {
-        on_recovered();
-        return;
-    }
-    size_t count = 1;
-    const bool is_lost = !is_inherited(entries.back());
-    while (is_lost && count < std::min(entries.size(), most_released) &&
-           !is_inherited(entries.end()[-1 - static_cast<ptrdiff_t>(count)])) {
-        ++count;
-    }
-    Call call = take_over_.call_for(shard, count);
-    if (is_lost) {
-        call.function = "lawn_release";
-        call.keys = {config_.stream};
-        call.args.resize(2); // the group and the consumer
-    }
-    const auto first = entries.end() - static_cast<ptrdiff_t>(count);
-    call.args.insert(call.args.end(), first, entries.end());
-    entries.erase(first, entries.end());
-    link_.call(std::move(call),
-               owner_.if_running([this, shard, left = std::move(entries)](
-                                     const Answer &answer) {
-                   on_regained(shard, left, answer);
-               }));
-    take_over_.set_busy(shard, true);
+    owner_.go_on();
 }
 
-void Reader::on_regained(unsigned shard, std::vector<std::string> left,
-                         const Answer &answer)
+Done Reader::if_running(Done done)
 {
-    take_over_.set_busy(shard, false);
-    const bool is_added =
-        attempt([&] { deliveries_.add_taken(shard, answer); });
-    if (to_recover_.empty()) {
-        owner_.go_on(); // the connection was lost: recover() waits for this
-    } else if (is_lasting(answer) && answer.status != LAWN_ERR_TIMED_OUT) {
-        on_refused({shard}, answer);
-    } else if (answer.status != LAWN_OK || !is_added) {
-        if (is_lasting(answer)) {
-            errors_.tell(shard, answer.error);
-        }
-        to_recover_.clear();
-        pause_.start_after(failure_pause_us);
-    } else {
-        owner_.go_on();
-        if (!channel_) {
-            return; // the program has stopped the consumer
-        }
-        regain(shard, std::move(left));
-    }
+    return owner_.if_running(std::move(done));
 }
 
-// After a failure, is_busy_ is false or a pause runs, and all begins anew.
+void Reader::on_failed()
+{
+    pause_.start_after(failure_pause_us);
+}
+
 void Reader::on_recovered()
 {
-    if (to_recover_.empty()) {
-        return;
-    }
-    to_recover_.pop_back();
-    if (!to_recover_.empty()) {
-        recover_one();
-    } else {
-        is_recovered_ = true;
-        is_busy_ = false;
-        take_over_.soon();
-        owner_.go_on();
-        read();
-    }
+    is_busy_ = false;
+    take_over_.soon();
+    owner_.go_on();
+    read();
 }
 
 size_t Reader::take_entries(const redisReply *reply)

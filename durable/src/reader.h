@@ -1,8 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// How a consumer reads: the streams of some shards, on a connection of its own;
-// of all shards, or in a Cluster of one. What the store has given to this
-// consumer before, and has not arrived, it recovers first.
+// How a consumer reads: the streams of all shards, or in a Cluster of one, on a
+// connection of its own. First it recovers what has not arrived.
 //
 // COUNT of XREADGROUP is for each stream. So while there is room for fewer
 // entries than there are shards, the reader looks at as many shards as there is
@@ -19,6 +18,7 @@
 #include "src/consumer_config.h"
 #include "src/link.h"
 #include "src/loop.h"
+#include "src/recovery.h"
 
 #include <cstddef>
 #include <map>
@@ -30,12 +30,7 @@
 namespace lawn::durable
 {
 
-class Deliveries;
-class Joining;
-class ShardErrors;
-class TakeOver;
-
-class Reader
+class Reader final : private Recovery::Owner
 {
 public:
     class Owner
@@ -53,18 +48,8 @@ public:
         ~Owner() = default;
     };
 
-    // What readers of a consumer have in common.
-    struct Parts {
-        Link &link;
-        const ConsumerConfig &config;
-        uint64_t request_timeout_us;
-        Joining &joining;
-        Deliveries &deliveries;
-        TakeOver &take_over;
-        ShardErrors &errors;
-    };
-
-    Reader(const Parts &parts, std::vector<unsigned> shards, Owner &owner);
+    Reader(const ReaderParts &parts, std::vector<unsigned> shards,
+           Owner &owner);
 
     void open();
     void close();
@@ -73,8 +58,7 @@ public:
     void read();
     // It recovers, or waits for what is being taken over to begin with it.
     bool wants_nothing_taken() const;
-    // The shard could not be joined: it is read alone before it is read with
-    // others again.
+    // The shard could not be joined.
     void suspect(unsigned shard);
     const std::vector<unsigned> &shards() const
     {
@@ -83,43 +67,35 @@ public:
     // What was inherited in the shard is known.
     bool is_known(unsigned shard) const
     {
-        return states_.at(shard).is_known;
+        return recovery_.is_known(shard);
     }
 
 private:
-    struct State { // of a shard
-        // A read of several shards has failed, or of this one.
-        bool is_suspect = false;
-        bool is_known = false;
-    };
-
     void on_connected();
     // Those to read now: one that must be read alone, or all that are joined.
     std::vector<unsigned> readable() const;
-    bool must_recover() const;
     void read_next();
     void send_read(std::vector<unsigned> shards, size_t count,
                    bool is_blocking);
     Args command(const std::vector<unsigned> &shards, size_t count,
                  bool is_blocking) const;
     void on_read(const std::vector<unsigned> &shards, const Answer &answer);
-    void on_refused(const std::vector<unsigned> &shards, const Answer &answer);
-    // The same of the whole server: told when it has not passed for as long as
+    // Refusals of the whole server: told when it has not passed for as long as
     // a request may take.
     void on_busy(const std::vector<unsigned> &shards, const Answer &answer);
-    void recover();
-    void recover_one();
-    void ask(unsigned shard, const Args &command, Done done);
-    void on_pending(unsigned shard, const Answer &answer);
-    // Has the store give this consumer the entries again that it has given
-    // before, the last one first.
-    void regain(unsigned shard, std::vector<std::string> entries);
-    void on_regained(unsigned shard, std::vector<std::string> left,
-                     const Answer &answer);
-    void on_recovered();
     // Puts what a reply of XREADGROUP has into the backlog, and returns how
     // many entries that is.
     size_t take_entries(const redisReply *reply);
+
+    // For the recovery.
+    bool has_room() const override;
+    void go_on() override;
+    Done if_running(Done done) override;
+    void ask(unsigned shard, const Args &command, Done done) override;
+    void on_refused(const std::vector<unsigned> &shards,
+                    const Answer &answer) override;
+    void on_failed() override;
+    void on_recovered() override;
 
     Link &link_;
     const ConsumerConfig &config_;
@@ -130,18 +106,19 @@ private:
     ShardErrors &errors_;
     const std::vector<unsigned> shards_;
     Owner &owner_;
-    std::map<unsigned, State> states_;
+    Recovery recovery_;
+    // A read of several shards has failed, or of this one: it is read alone
+    // before it is read with others again.
+    std::map<unsigned, bool> is_suspect_;
     std::unordered_map<std::string, unsigned> keys_; // the shards of them
     std::unique_ptr<Channel> channel_;
     Timer pause_;
     // By the server, and without an answer to a read since then; or infinity.
     lawn_time_t refused_since_ = LAWN_TIME_INFINITY;
-    size_t next_ = 0;    // where to look next, when there is little room
-    size_t in_vain_ = 0; // how many in succession had nothing
-    size_t round_ = 0;   // how many there are to look at; 0: one is read alone
-    std::vector<unsigned> to_recover_; // shards, the last one first
-    bool is_busy_ = true;              // reads, pauses, or is not connected
-    bool is_recovered_ = false;
+    size_t next_ = 0;     // where to look next, when there is little room
+    size_t in_vain_ = 0;  // how many in succession had nothing
+    size_t round_ = 0;    // how many there are to look at; 0: one is read alone
+    bool is_busy_ = true; // reads, recovers, pauses, or is not connected
 };
 
 } // namespace lawn::durable
