@@ -76,13 +76,16 @@ void Joining::on_joined(unsigned shard, const Answer &answer)
         reply->type != REDIS_REPLY_STRING) {
         on_not_joined(shard, answer);
     } else {
-        if (first_.empty()) {
+        const bool is_leader = first_.empty();
+        if (is_leader) {
             first_.assign(reply->str, reply->len);
             owner_.on_first(is_first());
-            join_all();
         }
         shards_[shard].is_joined = true;
         owner_.on_joined();
+        if (is_leader) {
+            join_all();
+        }
     }
     owner_.go_on();
 }

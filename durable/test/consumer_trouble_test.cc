@@ -161,6 +161,16 @@ TEST_F(DurableConsumerTrouble, ThatItCannotJoinIsTold)
     EXPECT_EQ(joining, 0xfU);
 }
 
+TEST_F(DurableConsumerTrouble, EachShardIsJoinedOnce)
+{
+    set({});
+    open(Client::minute_us);
+    client->run_until([&] { return server.count("XREADGROUP") > 0; });
+    EXPECT_EQ(joining, 0xfU);
+    EXPECT_EQ(server.count("lawn_join"), 1);
+    EXPECT_EQ(server.count("lawn_join lawn"), 3); // told which group is first
+}
+
 // Meanwhile no other shard says which group is the first one: if the first is
 // there again for the next consumer, it may say another.
 TEST_F(DurableConsumerTrouble, ThatItCannotJoinYetIsTold)
