@@ -78,7 +78,7 @@ public:
 
 private:
     void say_goodbye(Client &client);
-    void look_for_trouble(Client &client);
+    void look_for_error(Client &client);
     static void on_delivery(void *arg, const lawn_durable_delivery_t *delivery);
     void deliver(const lawn_durable_delivery_t &delivery);
 
@@ -144,7 +144,7 @@ void Consume::deliver(const lawn_durable_delivery_t &delivery)
 }
 
 // Once: there is one line on stderr, whatever happens.
-void Consume::look_for_trouble(Client &client)
+void Consume::look_for_error(Client &client)
 {
     const char *const error = client.get()->link->error() != nullptr
                                   ? nullptr // it connects again by itself
@@ -172,7 +172,7 @@ int Consume::run()
                     nullptr);
     client.run(
         [&] {
-            look_for_trouble(client);
+            look_for_error(client);
             return printed_ == params_.limit && printed_ != 0;
         },
         until_us_);

@@ -171,14 +171,14 @@ void Daemon::open_store()
         durable_,
         [](void *arg, const lawn_durable_stats_t *stats) {
             auto *const self = static_cast<Daemon *>(arg);
-            const char *const trouble = lawn_durable_error(self->durable_);
+            const char *const error = lawn_durable_error(self->durable_);
             // One broken shard is no reason not to fire the others.
             const bool is_partial = stats->status == LAWN_ERR_CORRUPT &&
                                     lawn_durable_shards(self->durable_) > 0;
             if (stats->status == LAWN_OK || is_partial) {
                 self->begin();
             } else if (!self->is_ready_) {
-                self->refusal_ = trouble ? trouble
+                self->refusal_ = error ? error
                                  : stats->error
                                      ? stats->error
                                      : lawn_status_string(stats->status);
@@ -291,16 +291,16 @@ bool Daemon::is_drained() const
 void Daemon::report_store()
 {
     const char *const error = lawn_durable_error(durable_);
-    const std::string trouble = error ? error : "";
+    const std::string line = error ? error : "";
     const bool is_partial = error && !durable_->link->error();
-    if (!is_ready_ || trouble == trouble_ ||
-        (is_partial && is_partial_ && !trouble_.empty())) {
+    if (!is_ready_ || line == reported_ ||
+        (is_partial && is_partial_ && !reported_.empty())) {
         return;
     }
-    log_line(error         ? trouble
+    log_line(error         ? line
              : is_partial_ ? "the trouble is over"
                            : "the store answers again");
-    trouble_ = trouble;
+    reported_ = line;
     is_partial_ = is_partial;
 }
 

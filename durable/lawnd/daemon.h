@@ -90,7 +90,7 @@ private:
     bool is_draining_ = false;
     bool has_ended_ = false;
     std::string refusal_;     // why the store cannot be used from the start
-    std::string trouble_;     // that was reported last
+    std::string reported_;    // the error that was logged last; "": none
     bool is_partial_ = false; // it keeps the daemon from some shards only
     SparseLog rejections_;
     lawn_durable_pump_stats_t pumped_ = {}; // by the pump that is closed

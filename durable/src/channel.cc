@@ -63,7 +63,7 @@ void ChannelSession::greet()
 void ChannelSession::on_ready()
 {
     was_ready_ = true;
-    trouble_.clear();
+    error_.clear();
     if (events_.connected) {
         const std::function<void()> connected = events_.connected;
         connected();
@@ -76,7 +76,7 @@ void ChannelSession::on_failed(const Failure &failure)
     was_ready_ = false;
     restart_.stop();
     if (failure.status != LAWN_ERR_IO) {
-        trouble_ = failure.why;
+        error_ = failure.why;
     }
     if (was_ready && events_.lost) {
         const std::function<void(const char *)> lost = events_.lost;
@@ -156,9 +156,9 @@ bool ChannelHandle::is_connected() const
     return session_->is_ready();
 }
 
-const std::string &ChannelHandle::trouble() const
+const std::string &ChannelHandle::error() const
 {
-    return session_->trouble();
+    return session_->error();
 }
 
 void ChannelHandle::send(const Args &command, uint64_t timeout_us, Done done)

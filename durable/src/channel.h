@@ -29,9 +29,9 @@ public:
     void mute();
     // The shard may have moved.
     void check_endpoint();
-    const std::string &trouble() const
+    const std::string &error() const
     {
-        return trouble_;
+        return error_;
     }
 
 private:
@@ -49,7 +49,7 @@ private:
     Channel::Events events_;
     bool is_muted_ = false;
     bool was_ready_ = false;
-    std::string trouble_;
+    std::string error_;
     Timer restart_; // not from within an answer
     std::vector<Done> rejected_;
     Timer rejecting_;
@@ -61,7 +61,7 @@ public:
     ChannelHandle(Channels &channels, ChannelSession *session);
     ~ChannelHandle() override;
     bool is_connected() const override;
-    const std::string &trouble() const override;
+    const std::string &error() const override;
     void send(const Args &command, uint64_t timeout_us, Done done) override;
 
 private:

@@ -254,7 +254,7 @@ void ConsumerCore::give_back()
     }
 }
 
-std::string ConsumerCore::trouble() const
+std::string ConsumerCore::error() const
 {
     return is_stopped_ ? "" : errors_.first();
 }

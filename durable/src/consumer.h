@@ -46,7 +46,7 @@ public:
                          lawn_durable_answer_t answer, uint64_t delay_us,
                          const char *error, lawn_durable_fn_t done, void *arg);
     void extend(const lawn_durable_delivery_t *delivery);
-    std::string trouble() const;
+    std::string error() const;
     size_t in_flight() const
     {
         return deliveries_.live() + answers_->size();

@@ -159,18 +159,17 @@ lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 
 const char *lawn_durable_error(const lawn_durable_t *durable)
 {
-    const char *error = "out of memory";
+    const char *result = "out of memory";
     attempt([&] {
-        const char *trouble = durable->link->error();
+        const char *error = durable->link->error();
         for (auto i = durable->attached.begin();
-             !trouble && i != durable->attached.end(); ++i) {
-            durable->trouble = (*i)->trouble();
-            trouble =
-                durable->trouble.empty() ? nullptr : durable->trouble.c_str();
+             !error && i != durable->attached.end(); ++i) {
+            durable->error = (*i)->error();
+            error = durable->error.empty() ? nullptr : durable->error.c_str();
         }
-        error = trouble;
+        result = error;
     });
-    return error;
+    return result;
 }
 
 unsigned lawn_durable_shards(const lawn_durable_t *durable)

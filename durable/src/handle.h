@@ -26,7 +26,7 @@ class Attached
 public:
     virtual ~Attached() = default;
     // A line that says what keeps it from its work; "" if nothing does.
-    virtual std::string trouble() const = 0;
+    virtual std::string error() const = 0;
 };
 
 // True: it goes on until somebody mends the store, or its settings. Other
@@ -65,7 +65,7 @@ struct lawn_durable {
     std::set<lawn::durable::Attached *> attached;
     bool is_closing = false;      // lawn_durable_close() is running
     bool is_closing_part = false; // a consumer or a pump is being closed
-    mutable std::string trouble;  // what lawn_durable_error() points to
+    mutable std::string error;    // what lawn_durable_error() points to
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
     std::string sync_payload;
@@ -118,9 +118,9 @@ public:
         }
     }
 
-    std::string trouble() const override
+    std::string error() const override
     {
-        return core->trouble();
+        return core->error();
     }
 
     Handle(const Handle &) = delete;

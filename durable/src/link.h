@@ -83,7 +83,7 @@ public:
     virtual ~Channel() = default;
     virtual bool is_connected() const = 0;
     // Why the server refuses it now; "" if it does not, as far as is known.
-    virtual const std::string &trouble() const = 0;
+    virtual const std::string &error() const = 0;
     // Sends a command. IO if the channel is not connected. `timeout_us`: the
     // connection is taken as lost if there is no answer within that time, or if
     // `done` throws. For XREADGROUP, take the BLOCK time and some seconds. Not

@@ -67,8 +67,8 @@ void PumpCore::start()
     Schedule::Store &store = *this;
     schedule_ = std::make_unique<Schedule>(store, count, params);
     is_renewing_.assign(count, false);
-    troubles_.assign(count, "");
-    cron_troubles_.assign(count, "");
+    errors_.assign(count, "");
+    cron_errors_.assign(count, "");
     std::vector<unsigned> all;
     channels_.clear(); // of an attempt without memory
     for (unsigned shard = 0; shard < count; ++shard) {
@@ -196,10 +196,10 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
         ++stats_.errors;
         schedule_->on_lost(shard, call, now);
         note_failure("cannot fire shard " + std::to_string(shard), answer,
-                     &troubles_[shard]);
+                     &errors_[shard]);
         return;
     }
-    troubles_[shard].clear();
+    errors_[shard].clear();
     stats_.fired += fired.fired();
     for (const int64_t late : fired.late_us) {
         lawn_histogram_add(&stats_.lateness_us, static_cast<uint64_t>(late));
@@ -218,35 +218,35 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     if (fired.cron > 0) {
         renew_crons(shard);
     } else {
-        cron_troubles_[shard].clear();
+        cron_errors_[shard].clear();
     }
 }
 
 void PumpCore::note_failure(const std::string &what, const Answer &answer,
-                            std::string *trouble)
+                            std::string *error)
 {
     if (answer.status == LAWN_OK) {
-        *trouble = what + ": nobody can read its answer";
+        *error = what + ": nobody can read its answer";
     } else if (is_lasting(answer)) {
-        *trouble = what + ": " + answer.error;
+        *error = what + ": " + answer.error;
     }
 }
 
-std::string PumpCore::trouble() const
+std::string PumpCore::error() const
 {
-    for (const auto *const all : {&troubles_, &cron_troubles_}) {
-        for (const std::string &trouble : *all) {
-            if (!trouble.empty()) {
-                return trouble;
+    for (const auto *const all : {&errors_, &cron_errors_}) {
+        for (const std::string &error : *all) {
+            if (!error.empty()) {
+                return error;
             }
         }
     }
-    if (!beat_trouble_.empty()) {
-        return beat_trouble_;
+    if (!beat_error_.empty()) {
+        return beat_error_;
     }
     for (const std::unique_ptr<Channel> &channel : channels_) {
-        if (!channel->trouble().empty()) {
-            return "cannot listen for new timers: " + channel->trouble();
+        if (!channel->error().empty()) {
+            return "cannot listen for new timers: " + channel->error();
         }
     }
     return "";
@@ -289,10 +289,10 @@ void PumpCore::on_beat(const Answer &answer)
     }
     touch();
     if (answer.status != LAWN_OK || !decode(answer.reply, &names)) {
-        note_failure("cannot find the other pumps", answer, &beat_trouble_);
+        note_failure("cannot find the other pumps", answer, &beat_error_);
         return;
     }
-    beat_trouble_.clear();
+    beat_error_.clear();
     const lawn_time_t now = link_.loop().now();
     const std::vector<std::string> pumps(names.begin(), names.end());
     for (unsigned shard = 0; shard < schedule_->shards(); ++shard) {
@@ -343,10 +343,10 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
         sweep_soon();
         note_failure("cannot find cron timers of shard " +
                          std::to_string(shard),
-                     answer, &cron_troubles_[shard]);
+                     answer, &cron_errors_[shard]);
         return;
     }
-    std::string trouble;
+    std::string error;
     Call call;
     call.function = "lawn_renew";
     call.keys = {Key::due, Key::body, Key::meta, Key::cron};
@@ -358,12 +358,12 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
                                                std::to_string(timer.generation),
                                                std::to_string(next_us)});
         } else {
-            trouble = "cannot load the time zone " + std::string(timer.zone);
+            error = "cannot load the time zone " + std::string(timer.zone);
         }
     }
     // Those that were removed may have hidden others.
     if (call.args.empty()) {
-        cron_troubles_[shard] = trouble;
+        cron_errors_[shard] = error;
         if (found.removed > 0) {
             renew_crons(shard);
         }
@@ -371,13 +371,13 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     }
     const bool is_more = found.removed + found.timers.size() == most_crons;
     link_.call(std::move(call),
-               [weak = weak_from_this(), shard, is_more, trouble,
+               [weak = weak_from_this(), shard, is_more, error,
                 removed = found.removed](const Answer &renewed) {
                    const auto self = weak.lock();
                    if (!self || self->is_closed_) {
                        return;
                    }
-                   self->on_renewed(shard, trouble, renewed);
+                   self->on_renewed(shard, error, renewed);
                    if (renewed.status == LAWN_OK && is_more &&
                        (removed > 0 || renewed.reply->integer > 0)) {
                        self->renew_crons(shard);
@@ -388,19 +388,19 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
 
 // What was told before stays until then: otherwise it would seem to be over
 // each time that lawn_cron alone is answered.
-void PumpCore::on_renewed(unsigned shard, const std::string &trouble,
+void PumpCore::on_renewed(unsigned shard, const std::string &error,
                           const Answer &answer)
 {
     touch();
     is_renewing_[shard] = false;
     if (answer.status == LAWN_OK) {
-        cron_troubles_[shard] = trouble;
+        cron_errors_[shard] = error;
     } else {
         ++stats_.errors;
         sweep_soon();
         note_failure("cannot give cron timers of shard " +
                          std::to_string(shard) + " their next times",
-                     answer, &cron_troubles_[shard]);
+                     answer, &cron_errors_[shard]);
     }
 }
 

@@ -43,7 +43,7 @@ public:
     void open();
     void close();
 
-    std::string trouble() const;
+    std::string error() const;
     const lawn_durable_pump_stats_t &stats() const
     {
         return stats_;
@@ -61,18 +61,18 @@ private:
     int64_t store_time(unsigned shard, lawn_time_t time) override;
     lawn_time_t send_time(unsigned shard, int64_t store_us) override;
     void on_fired(unsigned shard, uint64_t call, const Answer &answer);
-    // Keeps in *trouble why the call that was to do `what` has failed, unless
+    // Keeps in *error why the call that was to do `what` has failed, unless
     // that passes.
     static void note_failure(const std::string &what, const Answer &answer,
-                             std::string *trouble);
+                             std::string *error);
 
     void beat(bool is_staying);
     void on_beat(const Answer &answer);
 
     void renew_crons(unsigned shard);
     void on_crons(unsigned shard, const Answer &answer);
-    // `trouble`: what keeps others of them from their next time, or "".
-    void on_renewed(unsigned shard, const std::string &trouble,
+    // `error`: what keeps others of them from their next time, or "".
+    void on_renewed(unsigned shard, const std::string &error,
                     const Answer &answer);
     bool find_next(const CronTimer &timer, int64_t *next_us);
 
@@ -90,9 +90,9 @@ private:
     std::vector<std::unique_ptr<Channel>> channels_;
     std::unordered_map<std::string, unsigned> shard_of_channel_;
     std::vector<bool> is_renewing_;
-    std::vector<std::string> troubles_; // why a shard cannot be fired, or ""
-    std::vector<std::string> cron_troubles_; // the same of its cron timers
-    std::string beat_trouble_; // why others are not heard of, or ""
+    std::vector<std::string> errors_;      // why a shard cannot be fired, or ""
+    std::vector<std::string> cron_errors_; // the same of its cron timers
+    std::string beat_error_;               // why others are not heard of, or ""
     std::map<std::string, std::unique_ptr<Cron>> crons_; // parsed already
     Timer call_timer_;
     Timer beat_timer_;

@@ -227,7 +227,7 @@ TEST_F(DurableConsumer, MayBeClosedInTheLastPoll)
 }
 
 // What a client says that keeps it from its work; "" if nothing does.
-std::string trouble_of(Client *client)
+std::string error_of(Client *client)
 {
     const char *const error = lawn_durable_error(*client);
     return error ? error : "";
@@ -253,13 +253,12 @@ TEST_F(DurableConsumer, AKeyOfAWrongTypeKeepsItFromOneShardOnly)
         EXPECT_GT(broken, 0U);
         run_until([&] {
             return last.count_ids() == 60 - broken &&
-                   trouble_of(other).find(key) != std::string::npos;
+                   error_of(other).find(key) != std::string::npos;
         });
         server->command({"DEL", key});
         server->command({"RENAME", "{test:0}:kept", key});
-        run_until([&] {
-            return last.count_ids() == 60 && trouble_of(other).empty();
-        });
+        run_until(
+            [&] { return last.count_ids() == 60 && error_of(other).empty(); });
         last.close();
         other->close();
         clients.pop_back();
@@ -280,11 +279,10 @@ TEST_F(DurableConsumer, AKeyThatBecomesWrongKeepsItFromOneShardOnly)
         static_cast<size_t>(server->command({"ZCARD", "{test:1}:due"}).integer);
     run_until([&] {
         return last.answered >= 120 - broken &&
-               trouble_of(other).find("{test:1}:out") != std::string::npos;
+               error_of(other).find("{test:1}:out") != std::string::npos;
     });
     server->command({"RENAME", "{test:1}:kept", "{test:1}:out"});
-    run_until(
-        [&] { return last.answered == 120 && trouble_of(other).empty(); });
+    run_until([&] { return last.answered == 120 && error_of(other).empty(); });
     last.close();
 }
 
@@ -298,11 +296,11 @@ TEST_F(DurableConsumer, WhatItMayNotReadIsSaid)
     server->command({"ACL", "SETUSER", "default", "-xreadgroup"});
     server->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     run_until(
-        [&] { return trouble_of(other).find("NOPERM") != std::string::npos; });
+        [&] { return error_of(other).find("NOPERM") != std::string::npos; });
     server->command({"ACL", "SETUSER", "default", "+xreadgroup"});
     run_until([&] { return get("a").status == LAWN_OK; });
     start("b", 0);
-    run_until([&] { return last.answered == 2 && trouble_of(other).empty(); });
+    run_until([&] { return last.answered == 2 && error_of(other).empty(); });
     last.close();
 }
 

@@ -183,14 +183,14 @@ TEST(DurableHostile, AReplyWithoutEndIsCutOff)
     }
     server.set_start(reply);
     Result *const start = client.begin_start(Client::in_an_hour("a"));
-    std::string trouble;
+    std::string told;
     client.run_until([&] {
         const char *const error = lawn_durable_error(client);
-        trouble = error ? error : trouble;
+        told = error ? error : told;
         return start->is_answered;
     });
     EXPECT_EQ(start->status, LAWN_ERR_IO);
-    EXPECT_TRUE(contains(trouble, "a reply is too long")) << trouble;
+    EXPECT_TRUE(contains(told, "a reply is too long")) << told;
 }
 
 // What is for programs is left out, and what is too long ends with a word.

@@ -289,7 +289,7 @@ TEST_F(DurablePump, ACronTimerWaitsForAPumpThatKnowsItsZone)
     EXPECT_EQ(get("cron").state, LAWN_DURABLE_PENDING);
 }
 
-TEST_F(DurablePump, ACronTimerThatIsStoppedIsNoTroubleAnyMore)
+TEST_F(DurablePump, ACronTimerThatIsStoppedIsNoErrorAnyMore)
 {
     start_cron("America/Lima");
     setenv("TZDIR", "/nowhere", 1);
@@ -483,7 +483,7 @@ TEST_F(DurablePump, SaysWhichShardItCannotFire)
 {
     Client *const other = add_client();
     lawn_durable_pump_t *const own = add_pump(other);
-    const auto trouble = [&]() -> std::string {
+    const auto told = [&]() -> std::string {
         server->command({"PUBLISH", "{test:2}:wake", ""}); // has it look
         const char *const error = lawn_durable_error(*other);
         return error ? error : "";
@@ -493,10 +493,10 @@ TEST_F(DurablePump, SaysWhichShardItCannotFire)
     server->command({"RENAME", "{test:2}:meta", "{test:2}:kept"});
     server->command({"SET", "{test:2}:meta", "text"});
     run_until(
-        [&] { return trouble().find("{test:2}:meta") != std::string::npos; });
-    EXPECT_NE(trouble().find("shard 2"), std::string::npos) << trouble();
+        [&] { return told().find("{test:2}:meta") != std::string::npos; });
+    EXPECT_NE(told().find("shard 2"), std::string::npos) << told();
     server->command({"RENAME", "{test:2}:kept", "{test:2}:meta"});
-    run_until([&] { return trouble().empty(); });
+    run_until([&] { return told().empty(); });
     lawn_durable_pump_close(own);
 }
 

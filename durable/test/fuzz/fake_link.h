@@ -47,9 +47,9 @@ public:
     {
         return is_connected_;
     }
-    const std::string &trouble() const override
+    const std::string &error() const override
     {
-        return trouble_;
+        return error_;
     }
 
     void send(const Args &, uint64_t, Done done) override;
@@ -76,7 +76,7 @@ private:
     FakeLink &link_;
     const Events events_;
     bool is_connected_ = false;
-    const std::string trouble_;
+    const std::string error_;
 };
 
 class FakeLink final : public Link

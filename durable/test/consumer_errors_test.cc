@@ -21,10 +21,10 @@ using namespace lawn_test;
 const char *const busy = "-BUSY a script\r\n";
 const char *const refused = "-ERR refused\r\n";
 
-class DurableConsumerTrouble : public testing::Test
+class DurableConsumerErrors : public testing::Test
 {
 protected:
-    ~DurableConsumerTrouble() override
+    ~DurableConsumerErrors() override
     {
         close();
     }
@@ -84,7 +84,7 @@ protected:
                   LAWN_OK);
     }
 
-    std::string trouble()
+    std::string error()
     {
         const char *const error = lawn_durable_error(*client);
         return error ? error : "";
@@ -92,12 +92,12 @@ protected:
 
     void run_until_told(const char *line)
     {
-        client->run_until([&] { return contains(trouble(), line); });
+        client->run_until([&] { return contains(error(), line); });
     }
 
     void run_until_well()
     {
-        client->run_until([&] { return trouble().empty(); });
+        client->run_until([&] { return error().empty(); });
     }
 
     static constexpr uint64_t short_us = 500000;
@@ -111,38 +111,37 @@ protected:
     lawn_durable_consumer_t *consumer = nullptr;
 };
 
-TEST_F(DurableConsumerTrouble, AServerThatStaysBusyIsTold)
+TEST_F(DurableConsumerErrors, AServerThatStaysBusyIsTold)
 {
     set({});
     open(short_us);
     client->run_until([&] { return server.count("XREADGROUP") > 0; });
     for (const char *const error : {"BUSY a script", "NOREPLICAS too few"}) {
         set({{"XREADGROUP", "-" + std::string(error) + "\r\n"}});
-        client->run_until([&] { return contains(trouble(), error); });
-        EXPECT_TRUE(contains(trouble(), "cannot read {test:0}:out: "))
-            << trouble();
+        client->run_until([&] { return contains(error(), error); });
+        EXPECT_TRUE(contains(error(), "cannot read {test:0}:out: ")) << error();
         set({});
         run_until_well();
     }
 }
 
-TEST_F(DurableConsumerTrouble, AServerThatIsBusyForAMomentIsNotTold)
+TEST_F(DurableConsumerErrors, AServerThatIsBusyForAMomentIsNotTold)
 {
     set({{"XREADGROUP", busy}});
     open(Client::minute_us);
     client->run_until([&] {
-        EXPECT_EQ(trouble(), "");
+        EXPECT_EQ(error(), "");
         return server.count("XREADGROUP") >= 4;
     });
     const long before = server.count("XREADGROUP");
     set({});
     client->run_until([&] {
-        EXPECT_EQ(trouble(), "");
+        EXPECT_EQ(error(), "");
         return server.count("XREADGROUP") >= before + 4;
     });
 }
 
-TEST_F(DurableConsumerTrouble, AnErrorThatStaysIsTold)
+TEST_F(DurableConsumerErrors, AnErrorThatStaysIsTold)
 {
     set({{"XREADGROUP", refused}});
     open(Client::minute_us);
@@ -151,7 +150,7 @@ TEST_F(DurableConsumerTrouble, AnErrorThatStaysIsTold)
     run_until_well();
 }
 
-TEST_F(DurableConsumerTrouble, ThatItCannotJoinIsTold)
+TEST_F(DurableConsumerErrors, ThatItCannotJoinIsTold)
 {
     set({{"lawn_join", refused}});
     open(short_us);
@@ -161,7 +160,7 @@ TEST_F(DurableConsumerTrouble, ThatItCannotJoinIsTold)
     EXPECT_EQ(joining, 0xfU);
 }
 
-TEST_F(DurableConsumerTrouble, EachShardIsJoinedOnce)
+TEST_F(DurableConsumerErrors, EachShardIsJoinedOnce)
 {
     set({});
     open(Client::minute_us);
@@ -173,7 +172,7 @@ TEST_F(DurableConsumerTrouble, EachShardIsJoinedOnce)
 
 // Meanwhile no other shard says which group is the first one: if the first is
 // there again for the next consumer, it may say another.
-TEST_F(DurableConsumerTrouble, ThatItCannotJoinYetIsTold)
+TEST_F(DurableConsumerErrors, ThatItCannotJoinYetIsTold)
 {
     set({{"lawn_join", busy}});
     open(short_us);
@@ -187,16 +186,15 @@ TEST_F(DurableConsumerTrouble, ThatItCannotJoinYetIsTold)
     client->run_until([&] { return joining == 0xfU; });
 }
 
-TEST_F(DurableConsumerTrouble, ThatItCannotTakeOverIsTold)
+TEST_F(DurableConsumerErrors, ThatItCannotTakeOverIsTold)
 {
     for (const char *const error : {refused, busy}) {
         set({{"lawn_take", error}});
         open(short_us, 200000);
         run_until_told("cannot take over from {test:0}:out: ");
-        EXPECT_TRUE(contains(trouble(), error == busy
-                                            ? ": not done in time: BUSY"
-                                            : ": ERR refused"))
-            << trouble();
+        EXPECT_TRUE(contains(error(), error == busy ? ": not done in time: BUSY"
+                                                    : ": ERR refused"))
+            << error();
         set({});
         run_until_well();
         close();
@@ -205,7 +203,7 @@ TEST_F(DurableConsumerTrouble, ThatItCannotTakeOverIsTold)
 
 // An entry that a program of the same name was given. It is asked for again and
 // again, and not left until its lease is over.
-TEST_F(DurableConsumerTrouble, ThatItCannotHaveItsOwnIsTold)
+TEST_F(DurableConsumerErrors, ThatItCannotHaveItsOwnIsTold)
 {
     const char *const own = "*1\r\n*4\r\n$3\r\n1-1\r\n$6\r\nworker\r\n:1\r\n:1"
                             "\r\n";

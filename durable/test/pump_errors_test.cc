@@ -21,7 +21,7 @@ const std::string cron_begin = "local most = integer(args[1], 1, 500)";
 const std::string renew_begin = "if #args % 3 ~= 0 then";
 const std::string beat_begin = "local alive = integer(args[3], 1, MOST)";
 
-class DurablePumpTrouble : public Flow
+class DurablePumpErrors : public Flow
 {
 protected:
     // Has the store do this where it does `what` otherwise.
@@ -57,7 +57,7 @@ protected:
     }
 
     // Wakes the pump for all shards: "" if all is well.
-    std::string trouble()
+    std::string error()
     {
         for (int shard = 0; shard < 4; ++shard) {
             server->command(
@@ -69,12 +69,12 @@ protected:
 
     void run_until_told(const std::string &part)
     {
-        run_until([&] { return contains(trouble(), part.c_str()); });
+        run_until([&] { return contains(error(), part.c_str()); });
     }
 
     void run_until_well()
     {
-        run_until([&] { return trouble().empty(); });
+        run_until([&] { return error().empty(); });
     }
 
     static std::string key_of(const char *id, const char *name)
@@ -102,7 +102,7 @@ protected:
 };
 
 // As long as a script of somebody else runs.
-TEST_F(DurablePumpTrouble, AServerThatStaysBusyIsTold)
+TEST_F(DurablePumpErrors, AServerThatStaysBusyIsTold)
 {
     pumping = add_quick_client();
     add_pump(pumping);
@@ -117,7 +117,7 @@ TEST_F(DurablePumpTrouble, AServerThatStaysBusyIsTold)
 }
 
 // Three calls of four are refused, and made again a little later.
-TEST_F(DurablePumpTrouble, AServerThatIsBusyForAMomentIsNotTold)
+TEST_F(DurablePumpErrors, AServerThatIsBusyForAMomentIsNotTold)
 {
     replace("register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, "
             "function(keys, args)",
@@ -129,13 +129,13 @@ TEST_F(DurablePumpTrouble, AServerThatIsBusyForAMomentIsNotTold)
     lawn_durable_pump_t *const pump = add_pump(pumping);
     start_many(20, 10000);
     run_until([&] {
-        EXPECT_EQ(trouble(), "");
+        EXPECT_EQ(error(), "");
         return query(pump).fired >= 20;
     });
 }
 
 // Whoever adds an entry with this number leaves room for none behind it.
-TEST_F(DurablePumpTrouble, AStreamThatTakesNoMoreIsToldWithItsKey)
+TEST_F(DurablePumpErrors, AStreamThatTakesNoMoreIsToldWithItsKey)
 {
     add_pump(pumping);
     for (const char *const name : {"out", "push"}) {
@@ -155,7 +155,7 @@ TEST_F(DurablePumpTrouble, AStreamThatTakesNoMoreIsToldWithItsKey)
     }
 }
 
-TEST_F(DurablePumpTrouble, GenerationsThatAreNoNumbersAreToldWithTheirKey)
+TEST_F(DurablePumpErrors, GenerationsThatAreNoNumbersAreToldWithTheirKey)
 {
     lawn_durable_start_t periodic = timer("a", 0);
     periodic.every_us = 3600000000;
@@ -171,7 +171,7 @@ TEST_F(DurablePumpTrouble, GenerationsThatAreNoNumbersAreToldWithTheirKey)
 }
 
 // Such as a command that the user may not use, or a fault in the library.
-TEST_F(DurablePumpTrouble, AnyErrorThatStaysIsTold)
+TEST_F(DurablePumpErrors, AnyErrorThatStaysIsTold)
 {
     start_cron();
     const struct {
@@ -190,7 +190,7 @@ TEST_F(DurablePumpTrouble, AnyErrorThatStaysIsTold)
             insert(call.begin, error);
             lawn_durable_pump_t *const pump = add_pump(pumping);
             run_until([&] {
-                const std::string told = trouble();
+                const std::string told = error();
                 return contains(told, call.told) && contains(told, ": ERR ") &&
                        contains(told, "refused");
             });
@@ -206,7 +206,7 @@ TEST_F(DurablePumpTrouble, AnyErrorThatStaysIsTold)
 }
 
 // Not each time that a call before it is answered.
-TEST_F(DurablePumpTrouble, WhatStaysIsNotSaidToBeOver)
+TEST_F(DurablePumpErrors, WhatStaysIsNotSaidToBeOver)
 {
     insert(renew_begin, "do return redis.error_reply('ERR refused') end");
     start_cron();
@@ -214,7 +214,7 @@ TEST_F(DurablePumpTrouble, WhatStaysIsNotSaidToBeOver)
     run_until_told("cannot give cron timers of shard ");
     const uint64_t before = query(pump).errors;
     run_until([&] {
-        EXPECT_NE(trouble(), "");
+        EXPECT_NE(error(), "");
         return query(pump).errors >= before + 3 || HasFailure();
     });
     mend();
