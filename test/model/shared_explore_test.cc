@@ -364,7 +364,7 @@ TEST_F(SharedExplore, EmptyAgainstOthers)
 }
 
 // Two that do three things, or more, at an owner that passes, sleeps and
-// drains: some of them, and with LAWN_TEST_FULL all that do not destroy.
+// drains; with LAWN_TEST_FULL, all of starts, stops, syncs and a retire.
 TEST_F(SharedExplore, ThreeCalls)
 {
     const Op sync = on(Do::sync, 0);
