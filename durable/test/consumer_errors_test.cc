@@ -84,7 +84,7 @@ protected:
                   LAWN_OK);
     }
 
-    std::string error()
+    std::string told()
     {
         const char *const error = lawn_durable_error(*client);
         return error ? error : "";
@@ -92,12 +92,12 @@ protected:
 
     void run_until_told(const char *line)
     {
-        client->run_until([&] { return contains(error(), line); });
+        client->run_until([&] { return contains(told(), line); });
     }
 
     void run_until_well()
     {
-        client->run_until([&] { return error().empty(); });
+        client->run_until([&] { return told().empty(); });
     }
 
     static constexpr uint64_t short_us = 500000;
@@ -118,8 +118,8 @@ TEST_F(DurableConsumerErrors, AServerThatStaysBusyIsTold)
     client->run_until([&] { return server.count("XREADGROUP") > 0; });
     for (const char *const error : {"BUSY a script", "NOREPLICAS too few"}) {
         set({{"XREADGROUP", "-" + std::string(error) + "\r\n"}});
-        client->run_until([&] { return contains(error(), error); });
-        EXPECT_TRUE(contains(error(), "cannot read {test:0}:out: ")) << error();
+        client->run_until([&] { return contains(told(), error); });
+        EXPECT_TRUE(contains(told(), "cannot read {test:0}:out: ")) << told();
         set({});
         run_until_well();
     }
@@ -130,13 +130,13 @@ TEST_F(DurableConsumerErrors, AServerThatIsBusyForAMomentIsNotTold)
     set({{"XREADGROUP", busy}});
     open(Client::minute_us);
     client->run_until([&] {
-        EXPECT_EQ(error(), "");
+        EXPECT_EQ(told(), "");
         return server.count("XREADGROUP") >= 4;
     });
     const long before = server.count("XREADGROUP");
     set({});
     client->run_until([&] {
-        EXPECT_EQ(error(), "");
+        EXPECT_EQ(told(), "");
         return server.count("XREADGROUP") >= before + 4;
     });
 }
@@ -192,9 +192,9 @@ TEST_F(DurableConsumerErrors, ThatItCannotTakeOverIsTold)
         set({{"lawn_take", error}});
         open(short_us, 200000);
         run_until_told("cannot take over from {test:0}:out: ");
-        EXPECT_TRUE(contains(error(), error == busy ? ": not done in time: BUSY"
-                                                    : ": ERR refused"))
-            << error();
+        EXPECT_TRUE(contains(told(), error == busy ? ": not done in time: BUSY"
+                                                   : ": ERR refused"))
+            << told();
         set({});
         run_until_well();
         close();

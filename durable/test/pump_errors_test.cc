@@ -57,7 +57,7 @@ protected:
     }
 
     // Wakes the pump for all shards: "" if all is well.
-    std::string error()
+    std::string told()
     {
         for (int shard = 0; shard < 4; ++shard) {
             server->command(
@@ -69,12 +69,12 @@ protected:
 
     void run_until_told(const std::string &part)
     {
-        run_until([&] { return contains(error(), part.c_str()); });
+        run_until([&] { return contains(told(), part.c_str()); });
     }
 
     void run_until_well()
     {
-        run_until([&] { return error().empty(); });
+        run_until([&] { return told().empty(); });
     }
 
     static std::string key_of(const char *id, const char *name)
@@ -129,7 +129,7 @@ TEST_F(DurablePumpErrors, AServerThatIsBusyForAMomentIsNotTold)
     lawn_durable_pump_t *const pump = add_pump(pumping);
     start_many(20, 10000);
     run_until([&] {
-        EXPECT_EQ(error(), "");
+        EXPECT_EQ(told(), "");
         return query(pump).fired >= 20;
     });
 }
@@ -190,9 +190,9 @@ TEST_F(DurablePumpErrors, AnyErrorThatStaysIsTold)
             insert(call.begin, error);
             lawn_durable_pump_t *const pump = add_pump(pumping);
             run_until([&] {
-                const std::string told = error();
-                return contains(told, call.told) && contains(told, ": ERR ") &&
-                       contains(told, "refused");
+                const std::string line = told();
+                return contains(line, call.told) && contains(line, ": ERR ") &&
+                       contains(line, "refused");
             });
             lawn_durable_pump_close(pump);
         }
@@ -214,7 +214,7 @@ TEST_F(DurablePumpErrors, WhatStaysIsNotSaidToBeOver)
     run_until_told("cannot give cron timers of shard ");
     const uint64_t before = query(pump).errors;
     run_until([&] {
-        EXPECT_NE(error(), "");
+        EXPECT_NE(told(), "");
         return query(pump).errors >= before + 3 || HasFailure();
     });
     mend();
