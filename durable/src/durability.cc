@@ -219,7 +219,7 @@ void RequestSession::end_unsynced(lawn_status_t status,
     while (!synced.empty()) {
         Request *const request = &synced.front();
         node_.owner.finish(request, status, error.c_str(),
-                          status == LAWN_OK ? request->reply.get() : nullptr);
+                           status == LAWN_OK ? request->reply.get() : nullptr);
     }
     transmit_queued();
 }
