@@ -114,11 +114,11 @@ void Deliveries::add(unsigned shard, const redisReply *reply,
     view->payload = delivery->payload.data();
     view->payload_size = delivery->payload.size();
     const auto held = held_.insert(name).first;
-    inherited_.erase(name);
     if (!attempt([&] { backlog_.push_back(std::move(delivery)); })) {
         held_.erase(held);
         throw std::bad_alloc();
     }
+    inherited_.erase(name);
 }
 
 // Nobody can read it, and so nobody could answer it.
