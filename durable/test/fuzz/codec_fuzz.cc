@@ -81,10 +81,10 @@ void check_lists(const redisReply *reply)
     Fired fired;
     if (decode(reply, &fired)) {
         check_time(fired.now_us);
-        int64_t last = -1;
+        int64_t last = 0;
         for (const int64_t due : fired.due_us) {
             check_time(due);
-            FUZZ_CHECK(due > last);
+            FUZZ_CHECK(due >= last); // several may be due at one time
             last = due;
         }
     }
