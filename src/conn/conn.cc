@@ -163,7 +163,7 @@ lawn_status_t lawn_conn_inherit(lawn_conn_t *conn, const lawn_conn_t *known)
     memcpy(conn->overtaken, known->overtaken, sizeof(conn->overtaken));
     conn->samples_left = known->samples_left;
     conn->margin = known->margin;
-    set(&conn->modes, known->modes & is_full);
+    set(&conn->modes, known->modes & (is_full | overtakes | overtook));
     set(&conn->flags, is_due); // the first ACK is its own
     if (conn->attempt == 0) {
         set_rto(conn);

@@ -265,6 +265,32 @@ TEST_F(ConnEcho, InheritBeginsWithWhatAnotherHasMeasured)
     EXPECT_EQ(lawn_conn_inherit(&conns_[1], nullptr), LAWN_ERR_INVALID_PARAM);
 }
 
+// Where answers overtake others, one that does is no proof of a loss, also for
+// a connection that has not seen it itself.
+TEST_F(ConnEcho, InheritKnowsThatAnswersOvertakeOthers)
+{
+    open_many(2);
+    for (int i = 0; i < 300; ++i) {
+        lawn_conn_on_send(&conns_[0], now_);
+        run_to(now_ + 8 * msec);
+        lawn_conn_on_ack_oldest(&conns_[0], now_, now_ - 8 * msec, infinity);
+    }
+    lawn_time_t first = now_;
+    lawn_conn_on_send(&conns_[0], first);
+    lawn_conn_on_send(&conns_[0], first + 1);
+    run_to(now_ + 8 * msec);
+    lawn_conn_on_ack_oldest(&conns_[0], now_, first + 1, first);
+    lawn_conn_on_ack_oldest(&conns_[0], now_, first, infinity);
+    EXPECT_EQ(lawn_conn_inherit(&conns_[1], &conns_[0]), LAWN_OK);
+    first = now_;
+    lawn_conn_on_send(&conns_[1], first);
+    lawn_conn_on_send(&conns_[1], first + 1);
+    run_to(now_ + 4 * msec);
+    lawn_conn_on_ack_oldest(&conns_[1], now_, first + 1, first);
+    // The other one's SRTT and an eighth; this sample makes it less.
+    EXPECT_GT(lawn_timer_deadline(&conns_[1].retransmit), first + 8 * msec);
+}
+
 TEST_F(ConnEcho, InheritTakesNoBackOffBack)
 {
     open_many(1);
