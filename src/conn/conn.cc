@@ -22,7 +22,7 @@
 #include "conn/conn_impl.h"
 
 #include "clock/convert.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #include <stddef.h>
 

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "base/probe.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #include <lawn/conn.h>
 

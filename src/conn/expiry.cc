@@ -12,7 +12,7 @@
 #include "base/mix.h"
 #include "base/probe.h"
 #include "clock/convert.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #include <stddef.h>
 

@@ -8,8 +8,9 @@
 
 #include "base/base.h"
 #include "base/mix.h"
+#include "base/ticks.h"
 #include "conn/profiles.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #include <string.h>
 #include <sys/random.h>

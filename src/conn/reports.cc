@@ -7,7 +7,7 @@
 #include "conn/conn_impl.h"
 
 #include "base/probe.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 using namespace lawn;
 

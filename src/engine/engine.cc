@@ -22,7 +22,7 @@ namespace
 constexpr unsigned default_budget = 64;
 constexpr double default_stall_msec = 10;
 
-void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
+void configure(Engine *engine, const lawn_engine_params_t *params)
 {
     *engine = {};
     engine->clock = params->clock;
@@ -48,14 +48,14 @@ void configure(lawn_engine_t *engine, const lawn_engine_params_t *params)
     engine->now = read_ticks(engine);
 }
 
-void free_source(lawn_engine_t *engine, lawn_source_t *source)
+void free_source(Engine *engine, lawn_source_t *source)
 {
     (source->prev ? source->prev->next : engine->first) = source->next;
     (source->next ? source->next->prev : engine->last) = source->prev;
     release(engine->allocator, source);
 }
 
-void free_removed(lawn_engine_t *engine)
+void free_removed(Engine *engine)
 {
     engine->has_removed = false;
     for (lawn_source_t *source = engine->first; source;) {
@@ -78,7 +78,7 @@ unsigned add_work(unsigned work, uint64_t more)
 // Polls the sources up to `last`, the end of the list when the pass began.
 // `last` stays in the list until the pass ends. Sources that were added since
 // come after it.
-unsigned poll_sources(const lawn_engine_t *engine, const lawn_source_t *last,
+unsigned poll_sources(const Engine *engine, const lawn_source_t *last,
                       unsigned work)
 {
     const lawn_source_t *source = engine->first;
@@ -97,16 +97,15 @@ unsigned poll_sources(const lawn_engine_t *engine, const lawn_source_t *last,
 // twice before a timer may expire: here, and in the pass itself. Returns the
 // work done. If `notable_at` is INFINITY, no pass can be late, though the clock
 // may stand there.
-LAWN_COLD_PATH unsigned begin_late_pass(lawn_engine_t *engine,
-                                        const lawn_source_t *last,
-                                        lawn_time_t now)
+LAWN_COLD_PATH unsigned
+begin_late_pass(Engine *engine, const lawn_source_t *last, lawn_time_t now)
 {
     const bool is_stall =
         engine->notable_at != LAWN_TIME_INFINITY && note_gap(engine, now);
     return is_stall && last ? poll_sources(engine, last, 0) : 0;
 }
 
-unsigned run_hooks(const lawn_engine_t *engine, lawn_time_t now, unsigned work)
+unsigned run_hooks(const Engine *engine, lawn_time_t now, unsigned work)
 {
     for (const PassHook *i = engine->hooks; i; i = i->behind) {
         if (i->pass) {
@@ -118,7 +117,7 @@ unsigned run_hooks(const lawn_engine_t *engine, lawn_time_t now, unsigned work)
 
 // True for a worker of a group and for an owner of shared memory. The page is
 // the engine's own hook.
-bool runs_others(const lawn_engine_t *engine)
+bool runs_others(const Engine *engine)
 {
     for (const PassHook *i = engine->hooks; i; i = i->behind) {
         if (i->arg != engine->page) {
@@ -129,7 +128,7 @@ bool runs_others(const lawn_engine_t *engine)
 }
 
 // Does work that few passes have: hooks and removed sources.
-unsigned do_more(lawn_engine_t *engine, lawn_time_t now, unsigned work)
+unsigned do_more(Engine *engine, lawn_time_t now, unsigned work)
 {
     work = run_hooks(engine, now, work);
     if (engine->has_removed) {
@@ -142,7 +141,7 @@ unsigned do_more(lawn_engine_t *engine, lawn_time_t now, unsigned work)
 // The box is a source, so an engine without a box does not pay for it.
 unsigned poll_box(void *arg)
 {
-    lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
+    Engine *const engine = static_cast<Engine *>(arg);
     return lawn_box_drain(engine->box, engine->now, engine->budget);
 }
 
@@ -155,8 +154,9 @@ unsigned poll_box(void *arg)
 // kernels do not let programs use counters that differ by more than
 // microseconds, and any scheduler may delay a timer by a millisecond. A larger
 // step means that the machine was suspended, migrated or restored.
-LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *engine, lawn_time_t now)
+LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *handle, lawn_time_t now)
 {
+    Engine *const engine = impl_of(handle);
     const lawn_time_t step = engine->now - now;
     if (step > engine->msec) {
         // This sum wraps modulo 2^64, as the sum of clock and offset does.
@@ -179,8 +179,8 @@ lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
         !rate_is_valid(params.ticks_per_sec)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    lawn_engine_t *const engine =
-        static_cast<lawn_engine_t *>(allocate(allocator, sizeof(*engine)));
+    Engine *const engine =
+        static_cast<Engine *>(allocate(allocator, sizeof(*engine)));
     if (!engine) {
         return LAWN_ERR_NO_MEMORY;
     }
@@ -205,8 +205,9 @@ lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
     return LAWN_OK;
 }
 
-void lawn_engine_destroy(lawn_engine_t *engine)
+void lawn_engine_destroy(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine) {
         return;
     }
@@ -233,9 +234,10 @@ void lawn_engine_destroy(lawn_engine_t *engine)
     release(allocator, engine);
 }
 
-lawn_status_t lawn_engine_add(lawn_engine_t *engine, lawn_poll_fn_t poll,
+lawn_status_t lawn_engine_add(lawn_engine_t *handle, lawn_poll_fn_t poll,
                               void *arg, int fd, lawn_source_t **source_p)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine || !poll || fd < -1) {
         return LAWN_ERR_INVALID_PARAM;
     }
@@ -264,16 +266,15 @@ lawn_status_t lawn_engine_add(lawn_engine_t *engine, lawn_poll_fn_t poll,
     return LAWN_OK;
 }
 
-void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
+void lawn_engine_remove(lawn_engine_t *handle, lawn_source_t *source)
 {
+    Engine *const engine = impl_of(handle);
     LAWN_ASSERT(source->poll);
     if (!source->poll) {
         return; // removed twice in one pass
     }
     source->poll = nullptr;
-    if (source->fd >= 0) {
-        unwatch(engine, source);
-    }
+    unwatch(engine, source);
     if (engine->in_pass) {
         engine->has_removed = true;
         engine->has_more = true;
@@ -282,8 +283,9 @@ void lawn_engine_remove(lawn_engine_t *engine, lawn_source_t *source)
     }
 }
 
-unsigned lawn_engine_progress(lawn_engine_t *engine)
+unsigned lawn_engine_progress(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     LAWN_ASSERT(!is_inside(engine));
     if (LAWN_UNLIKELY(is_inside(engine))) {
         return 0;
@@ -338,8 +340,9 @@ lawn_t *lawn_engine_lawn(lawn_engine_t *engine)
     return engine->lawn;
 }
 
-lawn_box_t *lawn_engine_box(lawn_engine_t *engine)
+lawn_box_t *lawn_engine_box(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine->box &&
         lawn_box_create(engine->lawn, &engine->box) == LAWN_OK) {
         if (lawn_engine_add(engine, poll_box, engine, -1, nullptr) != LAWN_OK) {
@@ -347,7 +350,7 @@ lawn_box_t *lawn_engine_box(lawn_engine_t *engine)
             engine->box = nullptr;
             return nullptr;
         }
-        lawn_box_on_wake(engine->box, wake, engine);
+        lawn_box_on_wake(engine->box, wake, handle);
     }
     return engine->box;
 }

@@ -29,7 +29,7 @@ namespace lawn
 
 struct Page {
     PassHook hook;
-    lawn_engine_t *engine;
+    Engine *engine;
     lawn_page_t *shared;
     lawn_time_t interval;
     lawn_time_t written; // when it was last written
@@ -54,7 +54,7 @@ uint64_t monotonic()
 
 void publish(Page *page, lawn_time_t now, bool is_asleep)
 {
-    const lawn_engine_t *const engine = page->engine;
+    const Engine *const engine = page->engine;
     lawn_page_state_t state = {};
     state.now = now;
     state.written = monotonic();
@@ -186,7 +186,7 @@ uint64_t pid_namespace()
 
 void introduce(const Page *page, const char *name)
 {
-    const lawn_engine_t *const engine = page->engine;
+    const Engine *const engine = page->engine;
     lawn_page_t *const shared = page->shared;
     shared->size = sizeof(*shared);
     lawn_page_owner_t *const owner = &shared->owner;
@@ -201,7 +201,7 @@ void introduce(const Page *page, const char *name)
 
 } // namespace
 
-lawn_status_t open_page(lawn_engine_t *engine, const char *name)
+lawn_status_t open_page(Engine *engine, const char *name)
 {
     const char *const asked = secure_getenv("LAWN_STATS");
     if (!name) {
@@ -234,7 +234,7 @@ lawn_status_t open_page(lawn_engine_t *engine, const char *name)
     return LAWN_OK;
 }
 
-void show_asleep(const lawn_engine_t *engine)
+void show_asleep(const Engine *engine)
 {
     Page *const page = engine->page;
     if (page && getpid() == page->owner) {
@@ -243,7 +243,7 @@ void show_asleep(const lawn_engine_t *engine)
     }
 }
 
-void close_page(lawn_engine_t *engine)
+void close_page(Engine *engine)
 {
     Page *const page = engine->page;
     if (page) {

@@ -11,15 +11,17 @@
 namespace lawn
 {
 
+struct Engine;
+
 // Makes the page if the parameters or the environment ask for one. Returns OK,
 // NO_MEMORY, or IO with errno.
-lawn_status_t open_page(lawn_engine_t *engine, const char *name);
+lawn_status_t open_page(Engine *engine, const char *name);
 
 // Shows the statistics of an engine that is about to sleep, if it has a page.
-void show_asleep(const lawn_engine_t *engine);
+void show_asleep(const Engine *engine);
 
 // Removes the page, if the engine has one.
-void close_page(lawn_engine_t *engine);
+void close_page(Engine *engine);
 
 } // namespace lawn
 

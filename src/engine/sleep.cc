@@ -97,7 +97,7 @@ lawn_status_t add_source_fd(int epoll_fd, int fd)
 // Adds the sources' fds when the descriptors are opened again. In the child of
 // a fork, an fd that it still has wakes it, too. Most failures are ignored: the
 // child may have closed an fd, or its number may belong to another file by now.
-lawn_status_t add_inherited_fds(const lawn_engine_t *engine, int epoll_fd)
+lawn_status_t add_inherited_fds(const Engine *engine, int epoll_fd)
 {
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
         if (i->poll && i->fd >= 0 &&
@@ -139,7 +139,7 @@ bool is_signed(int timer_fd, unsigned signature, uint64_t *left_p = nullptr)
            signature;
 }
 
-bool owns_timer_fd(const lawn_engine_t *engine, uint64_t *left_p = nullptr)
+bool owns_timer_fd(const Engine *engine, uint64_t *left_p = nullptr)
 {
     return is_signed(engine->timer_fd, engine->signature, left_p);
 }
@@ -147,20 +147,20 @@ bool owns_timer_fd(const lawn_engine_t *engine, uint64_t *left_p = nullptr)
 // For an engine that owns its timerfd, which is registered in no other epoll
 // set. The call registers it again without a change. That makes no difference,
 // not even to a parent that shares both descriptors.
-bool owns_epoll_fd(const lawn_engine_t *engine)
+bool owns_epoll_fd(const Engine *engine)
 {
     return control(engine->epoll_fd, EPOLL_CTL_MOD, engine->timer_fd,
                    timer_event);
 }
 
 // True if both descriptors are open and belong to this engine alone.
-bool is_open(const lawn_engine_t *engine, uint64_t *left_p = nullptr)
+bool is_open(const Engine *engine, uint64_t *left_p = nullptr)
 {
     return engine->forks == forks && owns_timer_fd(engine, left_p) &&
            owns_epoll_fd(engine);
 }
 
-lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p = nullptr)
+lawn_status_t open_sleep(Engine *engine, uint64_t *left_p = nullptr)
 {
     if (LAWN_LIKELY(is_open(engine, left_p))) {
         return LAWN_OK;
@@ -199,7 +199,7 @@ lawn_status_t open_sleep(lawn_engine_t *engine, uint64_t *left_p = nullptr)
 }
 
 // Rounds up, so that the sleeper does not wake early.
-uint64_t nsec_of(const lawn_engine_t *engine, lawn_time_t ticks)
+uint64_t nsec_of(const Engine *engine, lawn_time_t ticks)
 {
     const double nsec = ticks_to(ticks, nsec_per_sec, engine->ticks_per_sec);
     return nsec < static_cast<double>(longest_nsec)
@@ -216,7 +216,7 @@ struct Evening {
 };
 
 // Returns BUSY if a source has work. Looks at the timerfd, too.
-lawn_status_t look(lawn_engine_t *engine, Evening *evening)
+lawn_status_t look(Engine *engine, Evening *evening)
 {
     if (open_sleep(engine, &evening->left) != LAWN_OK) {
         return LAWN_ERR_IO;
@@ -239,7 +239,7 @@ lawn_status_t look(lawn_engine_t *engine, Evening *evening)
 // Finds out when to wake. Returns what look() returns, and BUSY also if a timer
 // is due. It reads the clock last: the steps before take time, and the timerfd
 // counts from when it is set.
-lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
+lawn_status_t prepare(Engine *engine, Evening *evening)
 {
     lawn_settle(engine->lawn, settle_touches);
     evening->next = next_of(engine);
@@ -249,7 +249,7 @@ lawn_status_t prepare(lawn_engine_t *engine, Evening *evening)
                                                               : status;
 }
 
-bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
+bool may_sleep(const Engine *engine, lawn_time_t until)
 {
     bool may = !engine->box || lawn_box_sleep(engine->box, until);
     for (const PassHook *i = engine->hooks; i && may; i = i->behind) {
@@ -261,7 +261,7 @@ bool may_sleep(const lawn_engine_t *engine, lawn_time_t until)
 // Returns BUSY if the engine must not sleep, for example because another thread
 // has started a timer meanwhile. `until` has not come yet, so the time now is
 // not INFINITY.
-lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
+lawn_status_t set_timer(Engine *engine, const Evening &evening,
                         lawn_time_t until)
 {
     const uint64_t nsec =
@@ -289,7 +289,7 @@ lawn_status_t set_timer(lawn_engine_t *engine, const Evening &evening,
 
 // Blocks until the timerfd has run out (TIMED_OUT), or until a source is ready
 // or a signal has come (OK).
-lawn_status_t block(const lawn_engine_t *engine)
+lawn_status_t block(const Engine *engine)
 {
     epoll_event events[2];
     const int count = epoll_wait(engine->epoll_fd, events, 2, -1);
@@ -306,7 +306,7 @@ lawn_status_t block(const lawn_engine_t *engine)
 
 } // namespace
 
-lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
+lawn_status_t lawn::watch(Engine *engine, int fd)
 {
     if (open_sleep(engine) != LAWN_OK) {
         return LAWN_ERR_IO;
@@ -314,21 +314,24 @@ lawn_status_t lawn::watch(lawn_engine_t *engine, int fd)
     return add_source_fd(engine->epoll_fd, fd);
 }
 
-void lawn::unwatch(lawn_engine_t *engine, const lawn_source_t *source)
+void lawn::unwatch(lawn_engine_t *handle, lawn_source_t *source)
 {
-    if (!is_open(engine)) {
+    const Engine *const engine = impl_of(handle);
+    const int fd = source->fd;
+    source->fd = -1;
+    if (fd < 0 || !is_open(engine)) {
         return;
     }
     for (const lawn_source_t *i = engine->first; i; i = i->next) {
-        if (i->poll && i->fd == source->fd) {
+        if (i->poll && i->fd == fd) {
             return;
         }
     }
     // This fails if the fd was closed before. Then it has left the set already.
-    epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, source->fd, nullptr);
+    epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, fd, nullptr);
 }
 
-void lawn::close_sleep(lawn_engine_t *engine)
+void lawn::close_sleep(Engine *engine)
 {
     if (owns_timer_fd(engine)) {
         if (owns_epoll_fd(engine)) {
@@ -347,7 +350,7 @@ void lawn::close_sleep(lawn_engine_t *engine)
 // sets it again.
 void lawn::wake(void *arg)
 {
-    const lawn_engine_t *const engine = static_cast<lawn_engine_t *>(arg);
+    const Engine *const engine = impl_of(static_cast<lawn_engine_t *>(arg));
     const int timer_fd = __atomic_load_n(&engine->timer_fd, __ATOMIC_RELAXED);
     const unsigned signature =
         __atomic_load_n(&engine->signature, __ATOMIC_RELAXED);
@@ -357,8 +360,9 @@ void lawn::wake(void *arg)
     }
 }
 
-lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
+lawn_status_t lawn_engine_arm(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
@@ -368,13 +372,15 @@ lawn_status_t lawn_engine_arm(lawn_engine_t *engine)
                              : status;
 }
 
-int lawn_engine_fd(lawn_engine_t *engine)
+int lawn_engine_fd(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     return open_sleep(engine) == LAWN_OK ? engine->epoll_fd : -1;
 }
 
-lawn_status_t lawn_engine_wait(lawn_engine_t *engine, lawn_time_t max_wait)
+lawn_status_t lawn_engine_wait(lawn_engine_t *handle, lawn_time_t max_wait)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine || is_inside(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }

@@ -42,7 +42,7 @@ const uint64_t *words_of(const lawn_engine_stats_t *stats)
     return reinterpret_cast<const uint64_t *>(stats);
 }
 
-void copy_stats(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
+void copy_stats(const Engine *engine, lawn_engine_stats_t *stats)
 {
     uint32_t before;
     uint32_t after;
@@ -57,7 +57,7 @@ void copy_stats(const lawn_engine_t *engine, lawn_engine_stats_t *stats)
 
 } // namespace
 
-LAWN_COLD_PATH bool lawn::note_gap(lawn_engine_t *engine, lawn_time_t now)
+LAWN_COLD_PATH bool lawn::note_gap(Engine *engine, lawn_time_t now)
 {
     // Not `now - engine->now`: after a sleep, the gap counts from the end of
     // the sleep.
@@ -77,8 +77,7 @@ LAWN_COLD_PATH bool lawn::note_gap(lawn_engine_t *engine, lawn_time_t now)
     return is_stall;
 }
 
-LAWN_COLD_PATH void lawn::note_work(lawn_engine_t *engine, Work done,
-                                    lawn_time_t now)
+LAWN_COLD_PATH void lawn::note_work(Engine *engine, Work done, lawn_time_t now)
 {
     lawn_engine_stats_t *const stats = &engine->stats;
     const Change change(&engine->sequence);
@@ -89,7 +88,7 @@ LAWN_COLD_PATH void lawn::note_work(lawn_engine_t *engine, Work done,
     }
 }
 
-void lawn::note_step(lawn_engine_t *engine, lawn_time_t step)
+void lawn::note_step(Engine *engine, lawn_time_t step)
 {
     lawn_engine_stats_t *const stats = &engine->stats;
     const Change change(&engine->sequence);
@@ -97,9 +96,10 @@ void lawn::note_step(lawn_engine_t *engine, lawn_time_t step)
     set_later(&stats->worst_step, step);
 }
 
-LAWN_COLD_PATH void lawn::note_conn(lawn_engine_t *engine,
+LAWN_COLD_PATH void lawn::note_conn(lawn_engine_t *handle,
                                     uint64_t lawn_engine_stats_t::*number)
 {
+    Engine *const engine = impl_of(handle);
     uint64_t *const word = &(engine->stats.*number);
     const Change change(&engine->sequence);
     set_word(word, *word + 1);
@@ -109,7 +109,7 @@ unsigned lawn::poll_timed(void *arg)
 {
     // The source is not freed before the pass has ended.
     const lawn_source_t *const source = static_cast<lawn_source_t *>(arg);
-    lawn_engine_t *const engine = source->engine;
+    Engine *const engine = source->engine;
     const lawn_time_t begin = read_clock(engine);
     const unsigned work = source->timed_poll(source->timed_arg);
     // The clock may go back within a pass, to the pass's own time at most.
@@ -126,17 +126,19 @@ unsigned lawn::poll_timed(void *arg)
     return work;
 }
 
-void lawn_engine_query_sized(const lawn_engine_t *engine,
+void lawn_engine_query_sized(const lawn_engine_t *handle,
                              lawn_engine_stats_t *stats, size_t size)
 {
+    const Engine *const engine = impl_of(handle);
     lawn_engine_stats_t copy = {};
     copy_stats(engine, &copy);
     copy_known(stats, size, &copy, sizeof(copy));
 }
 
-void lawn_engine_query_lateness(const lawn_engine_t *engine,
+void lawn_engine_query_lateness(const lawn_engine_t *handle,
                                 lawn_histogram_t *late)
 {
+    const Engine *const engine = impl_of(handle);
     uint32_t before;
     uint32_t after;
     do {
@@ -147,8 +149,9 @@ void lawn_engine_query_lateness(const lawn_engine_t *engine,
     } while (is_torn(before, after));
 }
 
-void lawn_engine_reset_stats(lawn_engine_t *engine)
+void lawn_engine_reset_stats(lawn_engine_t *handle)
 {
+    Engine *const engine = impl_of(handle);
     const Change change(&engine->sequence);
     const Change reset(&engine->resets);
     for (size_t i = 0; i < word_count; ++i) {

@@ -7,7 +7,7 @@
 #ifndef LAWN_SRC_ENGINE_THREAD_H
 #define LAWN_SRC_ENGINE_THREAD_H
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #include <pthread.h>
 

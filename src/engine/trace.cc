@@ -100,7 +100,7 @@ int open_this(const char *path)
 }
 
 // Begins to write to what `open_file` opens of `name`.
-lawn_status_t begin(lawn_engine_t *engine, const char *name,
+lawn_status_t begin(Engine *engine, const char *name,
                     int (*open_file)(const char *name))
 {
     Trace *const trace =
@@ -122,14 +122,14 @@ lawn_status_t begin(lawn_engine_t *engine, const char *name,
     return LAWN_OK;
 }
 
-void observe_for_trace(lawn_engine_t *engine)
+void observe_for_trace(Engine *engine)
 {
     lawn_observe(engine->lawn, observer_of(engine->trace));
 }
 
 } // namespace
 
-lawn_status_t open_trace(lawn_engine_t *engine)
+lawn_status_t open_trace(Engine *engine)
 {
     const char *const name = secure_getenv("LAWN_TRACE");
     if (!name || *name == '\0') {
@@ -147,7 +147,7 @@ lawn_status_t open_trace(lawn_engine_t *engine)
     return status;
 }
 
-void close_trace(lawn_engine_t *engine)
+void close_trace(Engine *engine)
 {
     if (engine->trace) {
         end_trace(engine->trace);
@@ -159,8 +159,9 @@ void close_trace(lawn_engine_t *engine)
 
 using namespace lawn;
 
-lawn_status_t lawn_engine_trace(lawn_engine_t *engine, const char *path)
+lawn_status_t lawn_engine_trace(lawn_engine_t *handle, const char *path)
 {
+    Engine *const engine = impl_of(handle);
     if (!engine || is_busy(engine->lawn)) {
         return LAWN_ERR_INVALID_PARAM;
     }

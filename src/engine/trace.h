@@ -12,16 +12,18 @@
 namespace lawn
 {
 
+struct Engine;
+
 // Traces that this process has begun: the number in the name of the next.
 extern unsigned trace_count;
 
 // Begins the trace that the environment asks for, if it does. NO_MEMORY, or IO
 // when the file cannot be opened.
-lawn_status_t open_trace(lawn_engine_t *engine);
+lawn_status_t open_trace(Engine *engine);
 
 // Ends the engine's trace, if there is one; its lawn is not observed any more,
 // or gone.
-void close_trace(lawn_engine_t *engine);
+void close_trace(Engine *engine);
 
 } // namespace lawn
 

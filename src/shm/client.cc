@@ -4,7 +4,7 @@
 // what a killed client may leave behind.
 
 #include "base/forks.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 #include "shm/layout.h"
 
 #include <errno.h>

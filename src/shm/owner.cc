@@ -168,22 +168,13 @@ void publish(lawn_shm_t *shm, lawn_time_t now)
     }
 }
 
-// In the child of a fork, what wakes the parent must not wake the child, which
-// would not take it.
-void stop_listening(lawn_shm_t *shm)
-{
-    const lawn_source_t was = *shm->source;
-    if (was.fd >= 0) {
-        shm->source->fd = -1;
-        unwatch(shm->engine, &was);
-    }
-}
-
 unsigned poll(void *arg)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
     if (is_inherited(shm)) {
-        stop_listening(shm);
+        // What wakes the parent must not wake the child, which would not take
+        // it.
+        unwatch(shm->engine, shm->source);
         return 0;
     }
     const lawn_time_t now = shm->engine->now;
@@ -217,7 +208,7 @@ bool sleep(void *arg, lawn_time_t until)
 {
     lawn_shm_t *const shm = static_cast<lawn_shm_t *>(arg);
     if (is_inherited(shm)) {
-        stop_listening(shm);
+        unwatch(shm->engine, shm->source);
         return true;
     }
     if (shm->taken != 0) {

@@ -8,7 +8,7 @@
 #define LAWN_SRC_SHM_OWNER_H
 
 #include "base/forks.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 #include "shm/layout.h"
 
 namespace lawn::shm

@@ -15,8 +15,7 @@ OPEN = {
     "base": {"*": None},
     "clock": {"convert.h": None},
     "conn": {"profiles.h": {"engine"}},  # whose memory the engine frees
-    # conn and shm are parts of an engine's passes.
-    "engine": {"engine.h": {"conn", "shm"}, "page_layout.h": {"tools"},
+    "engine": {"inside.h": None, "page_layout.h": {"tools"},
                "thread.h": {"group", "service"}},
     "timer": {"inside.h": None, "queue.h": {"keyed"}},
     "trace": {"writer.h": {"engine"}},
