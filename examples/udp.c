@@ -114,10 +114,11 @@ static void send_new(side_t *side)
     while (side->next < side->total && !message->in_flight.link.next &&
            lawn_pacer_take(&side->pacer, now, sizeof(message->datagram))) {
         uint32_t kind = side->next + 1 == side->total ? FIN : DATA;
-        message->datagram = (datagram_t){htobe32(MAGIC), htobe32(kind),
-                                         htobe64(side->next), now};
-        transmit(side, &message->datagram);
         lawn_flight_send(&side->flight, &message->in_flight, now);
+        message->datagram =
+            (datagram_t){htobe32(MAGIC), htobe32(kind), htobe64(side->next),
+                         message->in_flight.sent_at};
+        transmit(side, &message->datagram);
         message = &side->messages[++side->next % window];
     }
 }

@@ -51,7 +51,7 @@ void Flow::begin(const Variant &variant, const Setting &given)
     outcome = Outcome();
     next_id = next_serial = out = acked = unacked = 0;
     unheard = 0;
-    last_sent = 0;
+    last_sent = last_first = 0;
     expected = announced = pending = 0;
     ack_due = never;
 }
@@ -179,7 +179,10 @@ void Flow::transmit(Tick now, uint32_t id, bool is_again)
         outcome.spurious++;
     }
     outcome.transmissions++;
-    message.sending = {now, next_serial++};
+    // Of what is first sent in one pass, each is a tick later than the one
+    // before, as lawn/flight.h has it.
+    last_first = is_again ? last_first : std::max(now, last_first + 1);
+    message.sending = {is_again ? now : last_first, next_serial++};
     message.is_again = is_again;
     if (!is_again) {
         message.is_out = true;

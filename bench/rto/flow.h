@@ -134,6 +134,7 @@ private:
     uint32_t unacked = 0; // the first message that is not acknowledged
     uint64_t unheard = 0; // retransmissions since something was received
     Tick last_sent = 0;
+    Tick last_first = 0; // time of the latest first transmission
 
     // Of the peer, where ACKs are cumulative.
     uint32_t expected = 0;

@@ -129,26 +129,25 @@ static bool transmit_fresh(session_t *s, connection_t *c)
 {
     lawn_time_t now = lawn_engine_now(s->engine);
     slot_t *slot = slot_of(s, c, c->sent + 1);
-    slot->seq = c->sent + 1;
-    if (!transmit_message(s, c, slot, now)) {
+    if (!s->sender.buffer(s->sender.arg)) {
         return false;
     }
-    ++c->sent;
+    slot->seq = ++c->sent;
     if (s->sender.reliable) {
         slot->in_flight.sent_at = now;
         c->acked = c->sent;
-        return true;
+    } else {
+        if (c->sent == 1 && s->known) {
+            (void)lawn_conn_inherit(&c->conn, &s->known->conn);
+        }
+        if (c->flight.count == 0) {
+            c->unacked_since = now;
+        }
+        lawn_flight_send(&c->flight, &slot->in_flight, now);
+        session_note_due(s, c);
+        ++s->outstanding;
     }
-    if (c->sent == 1 && s->known) {
-        (void)lawn_conn_inherit(&c->conn, &s->known->conn);
-    }
-    if (c->flight.count == 0) {
-        c->unacked_since = now;
-    }
-    lawn_flight_send(&c->flight, &slot->in_flight, now);
-    session_note_due(s, c);
-    ++s->outstanding;
-    return true;
+    return transmit_message(s, c, slot, slot->in_flight.sent_at);
 }
 
 /* Whether message `seq` of this slot is still under way. */

@@ -245,7 +245,9 @@ LAWN_API void lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now);
  * needs no check before this call. (To measure what was sent before the open,
  * such as the first message of a handshake, first report that send with
  * on_send.) Otherwise it is a sample, which ends a back-off. And if it is later
- * than `oldest`, it is evidence that the oldest may be lost.
+ * than `oldest`, it is evidence that the oldest may be lost. So of what is sent
+ * in one pass, give each message a time that is a tick later than that of the
+ * one before it, as lawn/flight.h does.
  *
  * `oldest` is the send time of the least recent transmission that is still
  * unacknowledged. A message that was sent again counts from then. INFINITY: all

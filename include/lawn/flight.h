@@ -9,28 +9,25 @@
  *     lawn_flight_retransmit(&peer->flight, now, attempt); // ops.retransmit
  *     lawn_flight_give_up(&peer->flight, &request->message, now);
  *
- * A connection holds only times (lawn/conn.h). This is the list that goes with
- * it, inside of the transport's own messages, in the order of their latest
- * sending: what is sent again moves to the end. So the first is the oldest, and
- * what is lost comes first (RACK, RFC 8985). Of an ACK, the connection is told:
- *   - It is a sample of the round trip if it echoes the time of sending, and if
- *     it does not (INFINITY), but the message was sent only once (Karn).
- *   - A second ACK of what was sent twice says that both have arrived, so that
- *     one was needless (Eifel, RFC 3522; RFC 2883).
+ * A connection holds only times (lawn/conn.h). This list is inside of the
+ * transport's own messages, in the order of their latest sending: the first is
+ * the oldest (RACK, RFC 8985). An ACK tells the connection:
+ *   - A round trip, if it echoes `sent_at`, or if it echoes nothing (INFINITY)
+ *     and the message was sent only once (Karn).
+ *   - That the oldest is lost, if this was sent later. So of what is first sent
+ *     in one pass, each has a `sent_at` that is a tick after that before.
+ *   - That one of two sendings was needless, if it is the second (RFC 3522).
  *
- * A message that never gets through, while others do, is in a black hole: it
- * may be larger than the path's MTU. The ACKs of the others would have it sent
- * again for ever. So the eighth time that it is lost, with ACKs in between,
- * `black_hole` is told, once. From then on, only its 16th, 32nd, ... such loss
- * sends it again, and each in a silence (attempt > 1), for that backs off.
+ * A message that never gets through, while others do, may be larger than the
+ * path's MTU. The 8th time that it is lost, with ACKs in between, `black_hole`
+ * is told. Then its 16th, 32nd, ... loss sends it again, and each in a silence.
  *
  * Cumulative ACKs do not tell what has arrived behind a gap. So if
  * `is_cumulative`, a message keeps its place, and only the first is sent again.
  * Below is an ACK of all before a number. (One of ranges, as QUIC's, is not
  * cumulative, but also covers several, in any order, before ack_covered.)
- *     while ((message = lawn_flight_oldest(flight)) && is_before(message)) {
+ *     while ((message = lawn_flight_oldest(flight)) && is_before(message))
  *         lawn_flight_cover(flight, message); // and free it
- *     }
  *     lawn_flight_ack_covered(flight, now, echo);
  * Go-back-N: `resend` sends all, and calls lawn_flight_send() for the others.
  *
@@ -75,6 +72,7 @@ struct lawn_flight {
     lawn_link_t messages;
     size_t count;        /* of messages in flight; may be read */
     lawn_time_t covered; /* the newest, INFINITY: unknown; 0: none covered */
+    lawn_time_t latest;  /* first sending */
 };
 
 /* Makes an empty flight. `conn` may be closed; `ops` must stay. Returns
@@ -86,8 +84,8 @@ static inline lawn_status_t lawn_flight_init(lawn_flight_t *flight,
     if (!flight || !conn || !ops || !ops->resend) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    const lawn_link_t none = {&flight->messages, &flight->messages};
-    const lawn_flight_t empty = {conn, ops, none, 0, 0};
+    lawn_link_t *const list = &flight->messages;
+    const lawn_flight_t empty = {conn, ops, {list, list}, 0, 0, 0};
     *flight = empty;
     return LAWN_OK;
 }
@@ -96,15 +94,15 @@ static inline lawn_status_t lawn_flight_init(lawn_flight_t *flight,
 static inline lawn_flight_message_t *
 lawn_flight_oldest(const lawn_flight_t *flight)
 {
-    lawn_link_t *const first = flight->messages.next;
-    return flight->count ? (lawn_flight_message_t *)(void *)first : NULL;
+    void *const first = flight->messages.next;
+    return flight->count ? (lawn_flight_message_t *)first : NULL;
 }
 
 /* Not for programs, as the next three. */
 static inline lawn_time_t lawn_flight_oldest_at(const lawn_flight_t *flight)
 {
-    const lawn_flight_message_t *const oldest = lawn_flight_oldest(flight);
-    return oldest ? oldest->sent_at : LAWN_TIME_INFINITY;
+    const lawn_flight_message_t *const first = lawn_flight_oldest(flight);
+    return first ? first->sent_at : LAWN_TIME_INFINITY;
 }
 
 static inline void lawn_flight_remove(lawn_flight_t *flight, lawn_link_t *link)
@@ -150,20 +148,22 @@ static inline bool lawn_flight_lose(lawn_flight_t *flight, lawn_time_t now,
     return flight->ops->resend(flight, message, now);
 }
 
-/* `message` was sent; if it is in flight, again, by the transport (a NACK). */
+/* `message` is sent; if it is in flight, again, by the transport (a NACK). */
 static inline void lawn_flight_send(lawn_flight_t *flight,
                                     lawn_flight_message_t *message,
                                     lawn_time_t now)
 {
-    const bool is_again = message->link.next != NULL;
-    message->losses = is_again ? message->losses : 0;
-    message->unanswered = is_again ? message->unanswered + 1 : 1;
-    lawn_flight_put(flight, message, now);
-    if (is_again) {
+    if (message->link.next) {
+        message->unanswered++;
+        lawn_flight_put(flight, message, now);
         lawn_conn_on_resend(flight->conn, now, lawn_flight_oldest_at(flight));
-    } else {
-        lawn_conn_on_send(flight->conn, now);
+        return;
     }
+    flight->latest = now > flight->latest ? now : flight->latest + 1;
+    message->losses = 0;
+    message->unanswered = 1;
+    lawn_flight_put(flight, message, flight->latest);
+    lawn_conn_on_send(flight->conn, now);
 }
 
 /* An ACK covers `message`: takes it out. Call it for each that the ACK covers,

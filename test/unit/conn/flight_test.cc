@@ -57,6 +57,31 @@ TEST_F(Flight, IsInTheOrderOfTheLatestSending)
     EXPECT_EQ(list(), "");
 }
 
+// A whole window that is sent in one pass: the one that is lost is found by the
+// ACKs of those behind it, not by the RTO.
+TEST_F(Flight, WhatIsSentInOnePassIsInOrder)
+{
+    open_flight();
+    send('a'); // makes the round trip known: 8 ms
+    run(8000);
+    EXPECT_TRUE(ack('a'));
+    run(9000);
+    for (char name : {'b', 'c', 'd'}) {
+        send(name);
+    }
+    EXPECT_EQ(at('b')->sent_at, now_);
+    EXPECT_EQ(at('c')->sent_at, now_ + 1);
+    EXPECT_EQ(at('d')->sent_at, now_ + 2);
+    run(17000);
+    EXPECT_TRUE(ack('b', at('b')->sent_at));
+    EXPECT_TRUE(ack('d', at('d')->sent_at));
+    run(60000);
+    EXPECT_EQ(take_log().substr(0, 2), "c@");
+    EXPECT_GT(stats().by_evidence, 0U);
+    send('e'); // later than all before
+    EXPECT_EQ(at('e')->sent_at, now_);
+}
+
 TEST_F(Flight, AnAckIsASampleOnceOrWithAnEcho)
 {
     open_flight();

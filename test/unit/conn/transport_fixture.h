@@ -150,7 +150,13 @@ protected:
 
     void emit_data(lawn_time_t now, uint32_t id)
     {
-        emit(now, {Packet::data, id, now});
+        emit_data(now, id, now);
+    }
+
+    // With a time of its own, for its echo.
+    void emit_data(lawn_time_t now, uint32_t id, lawn_time_t time)
+    {
+        emit(now, {Packet::data, id, time});
     }
 
     void reply(lawn_time_t now, const Packet &packet)

@@ -45,8 +45,8 @@ public:
         Message &message = messages_[id];
         message.transport = this;
         message.id = id;
-        emit_data(now, id);
         lawn_flight_send(&flight_, &message.flight, now);
+        emit_data(now, id, message.flight.sent_at);
     }
 
     void receive(const Packet &packet, lawn_time_t now) override
