@@ -120,7 +120,7 @@ inline lawn_time_t tail_of(const uint16_t errors[4], bool is_full,
                                  : errors[old_second];
     const lawn_time_t tail = span_of(lesser > seconds ? lesser : seconds);
     if (is_full) {
-        return tail + (tail >> 4);
+        return tail + (tail >> 3);
     }
     const lawn_time_t lone = span_of(a > b ? a : b);
     return later_of(tail + (tail >> 2),

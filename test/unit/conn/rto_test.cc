@@ -136,18 +136,18 @@ TEST_F(Errors, AnEpisodeCountsOnce)
     EXPECT_EQ(errors_[second], 15);
 }
 
-TEST_F(Errors, AFullWindowGivesItsSecondAndASixteenth)
+TEST_F(Errors, AFullWindowGivesItsSecondAndAnEighth)
 {
     add(1600);
     add(1200);
     begin_window(errors_);
     add(400);
     add(1000);
-    EXPECT_EQ(tail_of(errors_, true, 1), 1200U + 1200 / 16);
+    EXPECT_EQ(tail_of(errors_, true, 1), 1200U + 1200 / 8);
     add(1500); // greater than the old second, less than the old greatest
-    EXPECT_EQ(tail_of(errors_, true, 1), 1500U + 1500 / 16);
+    EXPECT_EQ(tail_of(errors_, true, 1), 1500U + 1500 / 8);
     begin_window(errors_);
-    EXPECT_EQ(tail_of(errors_, true, 1), 1000U + 1000 / 16);
+    EXPECT_EQ(tail_of(errors_, true, 1), 1000U + 1000 / 8);
 }
 
 TEST_F(Errors, BeforeAWindowIsFullALoneErrorCountsUpToFourSrtt)
