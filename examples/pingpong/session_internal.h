@@ -34,7 +34,8 @@ typedef enum {
 typedef struct slot {
     /* This member is first, so that its address is that of the slot. */
     lawn_flight_message_t in_flight;
-    lawn_time_t sent_at; /* the pass of the latest transmission */
+    lawn_time_t sent_at; /* the pass of the latest transmission, */
+    lawn_time_t counted; /* and that from which its RTO counts */
     struct slot *next[LIST_COUNT];
     bool is_in[LIST_COUNT];
     bool has_arrived; /* the peer's message, before those of its turn */

@@ -144,6 +144,7 @@ static bool transmit_fresh(session_t *s, connection_t *c)
             c->unacked_since = now;
         }
         lawn_flight_send(&c->flight, &slot->in_flight, now);
+        slot->counted = now;
         session_note_due(s, c);
         ++s->outstanding;
     }

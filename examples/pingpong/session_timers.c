@@ -19,7 +19,7 @@ static bool resend(lawn_flight_t *flight, lawn_flight_message_t *message,
                    lawn_time_t now)
 {
     slot_t *slot = (slot_t *)message;
-    (void)now;
+    slot->counted = now;
     slot->lost = slot->seq;
     session_put(flight->conn->context, LIST_LOST, slot);
     return true; /* the flight is still there */
@@ -58,12 +58,12 @@ static void retransmit(lawn_conn_t *conn, lawn_time_t now, unsigned attempt)
 
 void session_note_due(session_t *s, connection_t *c)
 {
-    const lawn_flight_message_t *oldest = lawn_flight_oldest(&c->flight);
+    const slot_t *oldest = (const slot_t *)lawn_flight_oldest(&c->flight);
     lawn_time_t timeout = s->config.timers.peer_timeout;
     if (!oldest) {
         return;
     }
-    c->retransmit_due = oldest->sent_at + lawn_conn_rto(&c->conn);
+    c->retransmit_due = oldest->counted + lawn_conn_rto(&c->conn);
     if (timeout && c->unacked_since + timeout < c->retransmit_due) {
         c->retransmit_due = c->unacked_since + timeout;
     }

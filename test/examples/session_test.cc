@@ -66,6 +66,32 @@ TEST_F(Session, KnowsASpuriousRetransmission)
     EXPECT_EQ(client->stats().rtt.max, 6 * msec);
 }
 
+// While the time stands still, several messages are sent and acknowledged. Each
+// has a time of its own, later than the present, but its RTO counts from the
+// present: a timer that expires then is not early.
+TEST_F(Session, CountsTheRtoFromThePass)
+{
+    uint64_t again = 0;
+    for (int most = 1; most <= 60; ++most) {
+        const uint32_t window = most % 2 ? 1 : 4;
+        int left = most;
+        world.weather = {0, 0, 0, 0, 0};
+        world.loses = [&](const Datagram &) { return left-- <= 0; };
+        start(1, 20, false,
+              [&](session_config_t &config) { config.window = window; });
+        for (int pass = 0; pass < 10; ++pass) {
+            lawn_engine_progress(client->engine);
+            lawn_engine_progress(server->engine);
+        }
+        run(world.now + sec);
+        for (const End *end : {client.get(), server.get()}) {
+            EXPECT_EQ(end->stats().early, 0U) << most;
+            again += end->stats().retransmissions;
+        }
+    }
+    EXPECT_GT(again, 60U);
+}
+
 // With a window, what was sent later and is acknowledged shows a loss long
 // before an RTO is over.
 TEST_F(Session, AWindowFindsALossByEvidence)

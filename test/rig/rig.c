@@ -227,6 +227,13 @@ lawn_status_t __wrap_lawn_conn_open_sized(lawn_engine_t *engine,
     return status;
 }
 
+/* What is sent in one pass has an order of ticks, and so times that are still
+ * to come. A connection takes them for the present. */
+static lawn_time_t past(lawn_time_t oldest, lawn_time_t now)
+{
+    return oldest > now && oldest != LAWN_TIME_INFINITY ? now : oldest;
+}
+
 void __wrap_lawn_conn_on_send(lawn_conn_t *conn, lawn_time_t now)
 {
     rig_connection_t *r = rigged(rig_of(conn->context), conn);
@@ -243,7 +250,7 @@ void __wrap_lawn_conn_on_resend(lawn_conn_t *conn, lawn_time_t now,
                                 lawn_time_t oldest)
 {
     rig_connection_t *r = rigged(rig_of(conn->context), conn);
-    r->oldest = oldest;
+    r->oldest = past(oldest, now);
     __real_lawn_conn_on_resend(conn, now, oldest);
     note_timer(r, conn);
 }
@@ -268,7 +275,7 @@ void __wrap_lawn_conn_on_ack_oldest(lawn_conn_t *conn, lawn_time_t now,
         histogram_record(&rig_of(conn->context)->rtt, now - sent_at);
     }
     r->unacked_since = now;
-    r->oldest = oldest;
+    r->oldest = past(oldest, now);
     __real_lawn_conn_on_ack_oldest(conn, now, sent_at, oldest);
     note_timer(r, conn);
 }
