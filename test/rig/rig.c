@@ -126,7 +126,8 @@ static void note_resume(rig_t *rig, rig_connection_t *r, lawn_time_t now)
         r->resume_count = 0;
         r->resume_end = rig->resumed_at + r->rto;
     }
-    if (now < r->resume_end) {
+    /* An RTO that was backed off without need is shorter again. */
+    if (now < r->resume_end && now < rig->resumed_at + r->rto) {
         ++r->resume_count;
     }
     if (r->resume_count > rig->resume_max) {
