@@ -74,9 +74,9 @@ lawn_service_create_sized(const lawn_service_params_t *params, size_t size,
  * to it. LAWN_TIME_INFINITY never expires. The 2^32 values below it are
  * negative differences: an assertion in debug builds; in release builds they
  * never expire. `handle_p` may be NULL. It is written before the timer can
- * expire. Returns BUSY if `max_pending` timers are pending (a start that is
- * refused costs as much as lawn_service_pending()), NO_MEMORY, UNSUPPORTED if
- * the service was stopped, and INVALID_PARAM if `fn` is NULL.
+ * expire. Returns BUSY if `max_pending` timers are pending, NO_MEMORY,
+ * UNSUPPORTED if the service was stopped, and INVALID_PARAM if `fn` is NULL.
+ * BUSY and NO_MEMORY cost as much as lawn_service_pending().
  * Any thread, also from callbacks. Holds a lock of the current processor for
  * some instructions. Allocates when more timers are pending than ever before,
  * and sometimes while other threads hold the nodes that are free. */

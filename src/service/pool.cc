@@ -186,18 +186,50 @@ void wait_for(Lane *lane)
     }
 }
 
+// In all lanes together, so that what they have is of one moment.
+class AllLanes
+{
+public:
+    explicit AllLanes(const Pool *pool) : pool_(pool)
+    {
+        for (unsigned i = 0; i < pool->lane_count; ++i) {
+            wait_for(&pool->lanes[i]);
+        }
+    }
+
+    ~AllLanes()
+    {
+        for (unsigned i = 0; i < pool_->lane_count; ++i) {
+            leave(&pool_->lanes[i]);
+        }
+    }
+
+    AllLanes(const AllLanes &) = delete;
+    AllLanes &operator=(const AllLanes &) = delete;
+
+private:
+    const Pool *pool_;
+};
+
 } // namespace
 
-// Enters all lanes together, so that their counts are of one moment.
+bool has_free(const Pool *pool)
+{
+    const AllLanes entered(pool);
+    for (unsigned i = 0; i < pool->lane_count; ++i) {
+        if (pool->lanes[i].free || pool->lanes[i].batches) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t pending_of(const Pool *pool)
 {
+    const AllLanes entered(pool);
     intptr_t pending = 0;
     for (unsigned i = 0; i < pool->lane_count; ++i) {
-        wait_for(&pool->lanes[i]);
         pending += pool->lanes[i].pending;
-    }
-    for (unsigned i = 0; i < pool->lane_count; ++i) {
-        leave(&pool->lanes[i]);
     }
     return static_cast<size_t>(pending);
 }

@@ -129,8 +129,9 @@ inline void put(Lane *lane, Node *node)
 // Returns nullptr if there is no such node.
 Node *node_at(const Pool *pool, uint32_t index);
 
-// Returns the exact count. To get it, it waits for each lane.
+// Both are exact. To be so, they wait for each lane.
 size_t pending_of(const Pool *pool);
+bool has_free(const Pool *pool);
 
 // Waits until every thread that is in a lane at the call has left it.
 void pass_through(Pool *pool);

@@ -96,6 +96,20 @@ bool is_full(const lawn_service_t *service)
     return pending_of(&service->pool) >= service->params.max_pending;
 }
 
+// A start was refused. Other threads may have been in lanes with free nodes, or
+// have let in what they then could not start.
+bool is_final(lawn_service_t *service, lawn_status_t status)
+{
+    switch (status) {
+    case LAWN_ERR_BUSY:
+        return is_full(service);
+    case LAWN_ERR_NO_MEMORY:
+        return !has_free(&service->pool);
+    default:
+        return true;
+    }
+}
+
 // What a start has to call.
 struct Call {
     void (*fn)(void *arg);
@@ -299,7 +313,7 @@ lawn_status_t lawn_service_start(lawn_service_t *service, lawn_time_t ttl,
         Lane *const lane = enter(&service->pool);
         status = begin(service, lane, start, &node, handle_p);
         leave(lane);
-    } while (LAWN_UNLIKELY(status == LAWN_ERR_BUSY) && !is_full(service));
+    } while (LAWN_UNLIKELY(status != LAWN_OK) && !is_final(service, status));
     if (LAWN_LIKELY(status == LAWN_OK)) {
         lawn_shared_start(&node->timer, due);
     }

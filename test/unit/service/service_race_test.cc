@@ -230,11 +230,42 @@ TEST_F(ServiceRace, AStartIsRefusedOnlyAtTheLimit)
     };
     create();
     memory_.left = 0;
-    EXPECT_EQ(lawn_service_start(service_, hour, Calls::note, &calls_, &first_),
-              LAWN_ERR_NO_MEMORY);
+    // BUSY if the other has been faster
+    EXPECT_NE(lawn_service_start(service_, hour, Calls::note, &calls_, &first_),
+              LAWN_OK);
     other.join();
     EXPECT_EQ(lawn_service_pending(service_), 1U);
     EXPECT_EQ(cancel(second_), LAWN_OK);
+}
+
+// There is no memory for more, but a timer is cancelled meanwhile.
+TEST_F(ServiceRace, AStartGetsWhatAnotherThreadHasJustGivenBack)
+{
+    constexpr unsigned chunk = 64; // nodes that are allocated at first
+    static bool is_asked;
+    is_asked = false;
+    params_.allocator.alloc = [](void *arg, size_t size) -> void * {
+        void *const memory = self->memory_.allocator().alloc(arg, size);
+        if (!memory && !is_asked) {
+            is_asked = true;
+            std::thread([] {
+                EXPECT_EQ(self->cancel(self->first_), LAWN_OK);
+            }).join();
+        }
+        return memory;
+    };
+    create();
+    first_ = start(hour);
+    memory_.left = 0;
+    for (unsigned i = 1; i < chunk; ++i) {
+        start(hour);
+    }
+    second_ = start(hour);
+    EXPECT_TRUE(is_asked);
+    EXPECT_EQ(second_.index, first_.index);
+    EXPECT_EQ(lawn_service_pending(service_), chunk);
+    EXPECT_EQ(lawn_service_start(service_, hour, Calls::note, &calls_, nullptr),
+              LAWN_ERR_NO_MEMORY);
 }
 
 } // namespace
