@@ -23,12 +23,14 @@
  * engine and its lawn take and return are the engine's time.
  *   - The clock may go back by more than a millisecond, when a machine is
  *     suspended, or a guest is migrated or restored (lawn/time.h). The engine's
- *     time then goes on from the latest pass, and each timer keeps the time
- *     that it still had then. So a timer is late by no more than the time
- *     between that pass and the first reading after the step.
+ *     time then goes on from the latest pass or start, and each timer keeps the
+ *     time that it still had then. So a timer is late by no more than the time
+ *     between that and the first reading after the step.
  *   - A smaller step back is skew between two processors. The engine's time
  *     stands still until the clock has caught up.
- *   - If the clock jumps forward, timers become due, and the pass is late.
+ *   - If the clock jumps forward, timers become due, and the pass is late. A
+ *     sleeping engine wakes for what is due after a suspend, whether its clock
+ *     has gone on meanwhile or stood still.
  *
  * An engine has no hidden threads and uses no signals. Threads: one thread at a
  * time may use an engine, except for the functions below that any thread may

@@ -153,16 +153,22 @@ unsigned poll_box(void *arg)
 // processors would increase it again and again. The limit is a millisecond:
 // kernels do not let programs use counters that differ by more than
 // microseconds, and any scheduler may delay a timer by a millisecond. A larger
-// step means that the machine was suspended, migrated or restored.
+// step means that the machine was suspended, migrated or restored. The engine's
+// time then goes on from the latest time that its timers know. A start may have
+// read it after the latest pass: if the time went on from that pass, timers
+// that are due in between would be touched in each pass until it had caught up.
 LAWN_COLD_PATH lawn_time_t lawn::go_on(lawn_engine_t *handle, lawn_time_t now)
 {
     Engine *const engine = impl_of(handle);
-    const lawn_time_t step = engine->now - now;
-    if (step > engine->msec) {
+    if (engine->now - now > engine->msec) {
+        const lawn_time_t latest =
+            later_of(engine->now, latest_seen(engine->lawn));
+        const lawn_time_t step = latest - now;
         // This sum wraps modulo 2^64, as the sum of clock and offset does.
         __atomic_store_n(&engine->offset, engine->offset + step,
                          __ATOMIC_RELAXED);
         note_step(engine, step);
+        return latest;
     }
     return engine->now;
 }

@@ -9,6 +9,9 @@
 // timerfd has run out. Setting it also makes it unreadable again, so it is
 // never read. No pass makes a system call for it.
 //
+// It counts the time in suspend, as the engine's clock may. If that stood still
+// instead, the engine wakes early, finds nothing due, and sleeps for the rest.
+//
 // A sleep is not a stall. After a sleep, `notable_at` counts from the time
 // until which the program may be away: the armed deadline, or the return of
 // lawn_engine_wait() if that is earlier. If the program is stopped while it
@@ -174,7 +177,7 @@ lawn_status_t open_sleep(Engine *engine, uint64_t *left_p = nullptr)
     }
     const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     const int timer_fd =
-        timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     const unsigned signature =
         __atomic_fetch_add(&signature_count, 1, __ATOMIC_RELAXED);
     if (epoll_fd >= 0 && timer_fd >= 0 &&

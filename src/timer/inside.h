@@ -65,6 +65,12 @@ inline bool is_paused(const lawn_timer_t *timer)
     return timer->deadline == LAWN_TIME_INFINITY;
 }
 
+// The latest time that the lawn was told.
+inline lawn_time_t latest_seen(const lawn_t *lawn)
+{
+    return lawn->now;
+}
+
 // True in the callbacks of an advance or a drain.
 inline bool is_busy(const lawn_t *lawn)
 {

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <random>
 
+#include <time.h>
+
 using namespace lawn_test;
 
 namespace
@@ -93,6 +95,31 @@ TEST_F(Engine, AStepBackLeavesTimersWhatRemained)
     start_timer(sec);
     EXPECT_EQ(pass_at(now_ + sec), "t");
     EXPECT_EQ(stats().stalls, 1U);
+}
+
+// A start has read the clock after the latest pass.
+TEST_F(Engine, AStepBackGoesOnFromTheLatestStart)
+{
+    now_ = 2000 * sec;
+    pass();
+    start_timer(10 * msec);
+    now_ += sec;
+    start_timer(sec);
+    EXPECT_EQ(pass_at(now_ - 1500 * sec), "t");
+    EXPECT_EQ(lawn_engine_now(engine_), 2001 * sec);
+    EXPECT_EQ(lawn_engine_time(engine_), 2001 * sec);
+    EXPECT_EQ(stats().worst_step, 1500 * sec);
+    EXPECT_EQ(lawn_engine_arm(engine_), LAWN_OK);
+    EXPECT_EQ(pass_at(now_ + sec - 1), "");
+    EXPECT_EQ(pass_at(now_ + 1), "t");
+}
+
+// After a suspend, in which the counter may have gone on.
+TEST_F(Engine, ASleepCountsTheTimeInSuspend)
+{
+    kernel.clock = -1;
+    EXPECT_GE(lawn_engine_fd(engine_), 0);
+    EXPECT_EQ(kernel.clock, CLOCK_BOOTTIME);
 }
 
 // Where the sum with the offset has no room, time does not go back either.

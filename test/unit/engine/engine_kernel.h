@@ -16,6 +16,7 @@ struct Kernel {
     // What the latest timerfd_settime() was about; nanoseconds from then.
     int set_fd = -1;
     uint64_t set_to = 0;
+    int clock = -1; // of the latest timerfd_create()
     // Called before each epoll_wait().
     std::function<void()> on_epoll_wait;
 };

@@ -67,6 +67,7 @@ int __wrap_epoll_wait(int epoll_fd, epoll_event *events, int room, int timeout)
 
 int __wrap_timerfd_create(int clock, int flags)
 {
+    lawn_test::kernel.clock = clock;
     return is_refused() ? -1 : __real_timerfd_create(clock, flags);
 }
 
