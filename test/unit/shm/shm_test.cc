@@ -242,6 +242,27 @@ TEST_F(Shm, TimersAreGivenBack)
     EXPECT_EQ(count, 8U);
 }
 
+// The pass that finds its client gone would find it due, too.
+TEST_F(Shm, ATimerOfAClosedClientDoesNotExpire)
+{
+    Expirations expirations;
+    params_.expired = Expirations::expired;
+    params_.arg = &expirations;
+    own();
+    lawn_shm_client_t *const client = open_client();
+    lawn_shm_start(client, alloc(client, 7), now_ + 100);
+    lawn_shm_start(client, alloc(client, 7), now_ + 100);
+    pass();
+    EXPECT_EQ(stats().timers, 2U);
+    now_ += 100;
+    lawn_shm_close(client);
+    clients_.clear();
+    pass();
+    EXPECT_TRUE(expirations.deadlines.empty());
+    EXPECT_EQ(stats().timers, 0U);
+    EXPECT_EQ(stats().clients, 0U);
+}
+
 TEST_F(Shm, ClientsDoNotSeeEachOther)
 {
     own();
