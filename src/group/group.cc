@@ -133,6 +133,25 @@ void configure(lawn_group_t *group, const lawn_group_params_t *params)
     group->latest = read_clock(group);
 }
 
+// Waits until nobody adds or removes a worker. Returns false in a callback of a
+// worker.
+bool begin_end(lawn_group_t *group)
+{
+    const Locked locked(group);
+    for (const lawn_worker_t *i = group->workers; i; i = i->next) {
+        LAWN_ASSERT(may_remove(i));
+        if (!may_remove(i)) {
+            return false;
+        }
+        LAWN_ASSERT(!i->engine || i->has_thread);
+    }
+    group->is_ending = true;
+    while (group->changes != 0) {
+        pthread_cond_wait(&group->unchanging, &group->lock);
+    }
+    return true;
+}
+
 void free_workers(const lawn_group_t *group, lawn_worker_t *worker)
 {
     const lawn_allocator_t &allocator = group->params.lawn.allocator;
@@ -184,27 +203,22 @@ lawn_status_t lawn_group_create_sized(const lawn_group_params_t *given,
         return status;
     }
     pthread_mutex_init(&group->lock, nullptr);
+    pthread_cond_init(&group->unchanging, nullptr);
     *group_p = group;
     return LAWN_OK;
 }
 
 void lawn_group_destroy(lawn_group_t *group)
 {
-    if (!group) {
+    if (!group || !begin_end(group)) {
         return;
     }
-    for (const lawn_worker_t *i = group->workers; i; i = i->next) {
-        LAWN_ASSERT(may_remove(i));
-        if (!may_remove(i)) {
-            return;
-        }
-        LAWN_ASSERT(!i->engine || i->has_thread);
-    }
     while (group->workers) {
-        lawn_group_remove_worker(group->workers, nullptr);
+        end_worker(group->workers, nullptr);
     }
     close_shards(group, group->count);
     free_workers(group, group->removed);
+    pthread_cond_destroy(&group->unchanging);
     pthread_mutex_destroy(&group->lock);
     free_group(group);
 }

@@ -104,6 +104,9 @@ struct lawn_group {
     lawn_shard_load_t *loads; // for a balance: one for each shard
     uint64_t *sums;           // for a balance: one for each worker
     unsigned room;            // workers that `sums` has room for
+    unsigned changes;         // calls in progress that add or remove a worker
+    bool is_ending;
+    pthread_cond_t unchanging; // the latest of `changes` has ended
 };
 
 namespace lawn
@@ -129,6 +132,43 @@ public:
 private:
     lawn_group_t *group_;
 };
+
+// A call that adds or removes a worker, while it lives. When a group is to end,
+// it waits for those that have begun, and lets no other begin.
+class WorkerChange
+{
+public:
+    explicit WorkerChange(lawn_group_t *group) : group_(group)
+    {
+        const Locked locked(group);
+        is_allowed_ = !group->is_ending;
+        group->changes += is_allowed_;
+    }
+
+    ~WorkerChange()
+    {
+        const Locked locked(group_);
+        group_->changes -= is_allowed_;
+        if (group_->changes == 0) {
+            pthread_cond_signal(&group_->unchanging);
+        }
+    }
+
+    WorkerChange(const WorkerChange &) = delete;
+    WorkerChange &operator=(const WorkerChange &) = delete;
+
+    bool is_allowed() const
+    {
+        return is_allowed_;
+    }
+
+private:
+    lawn_group_t *group_;
+    bool is_allowed_;
+};
+
+// Removes a worker that may be removed.
+void end_worker(lawn_worker_t *worker, lawn_worker_t *heir);
 
 // The default balance of a group.
 void balance_by_work(void *arg, lawn_shard_load_t *shards, unsigned shard_count,

@@ -4,6 +4,8 @@
 // (group_impl.h has the rules), runs its shards, and prepares to sleep.
 
 #include "group/group_impl.h"
+
+#include "base/patience.h"
 #include "timer/inside.h"
 
 #include <limits.h>
@@ -80,6 +82,18 @@ LAWN_COLD_PATH void obey_if_free(lawn_worker_t *worker)
         bring_memory(worker);
     }
     pthread_mutex_unlock(&group->lock);
+}
+
+// A thread that changes the group may have a lower priority than this one, and
+// share its processor. It would never go on if this one passed, was refused its
+// sleep, and passed again.
+LAWN_COLD_PATH void let_others_change(lawn_group_t *group)
+{
+    if (pthread_mutex_trylock(&group->lock) == 0) {
+        pthread_mutex_unlock(&group->lock);
+    } else {
+        nap();
+    }
 }
 
 struct Budget {
@@ -160,7 +174,11 @@ bool lawn_worker_sleep(lawn_worker_t *worker, lawn_time_t until)
             return false;
         }
     }
-    return __atomic_load_n(&worker->orders, __ATOMIC_SEQ_CST) == 0;
+    if (__atomic_load_n(&worker->orders, __ATOMIC_SEQ_CST) == 0) {
+        return true;
+    }
+    let_others_change(worker->group);
+    return false;
 }
 
 lawn_shard_t *lawn_worker_place(lawn_worker_t *worker)

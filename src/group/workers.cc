@@ -5,7 +5,7 @@
 
 #include "group/group_impl.h"
 
-#include <sched.h>
+#include "base/patience.h"
 
 using namespace lawn;
 
@@ -152,8 +152,9 @@ void dismiss(lawn_worker_t *worker, lawn_worker_t *heir)
         }
         worker->count = 0;
     }
-    while (__atomic_load_n(&worker->ringing, __ATOMIC_SEQ_CST) != 0) {
-        sched_yield();
+    for (Patience patience;
+         __atomic_load_n(&worker->ringing, __ATOMIC_SEQ_CST) != 0;) {
+        patience.wait();
     }
 }
 
@@ -225,6 +226,23 @@ bool lawn::may_remove(const lawn_worker_t *worker)
     return !worker->in_pass && !(worker->engine && is_inside(worker->engine));
 }
 
+void lawn::end_worker(lawn_worker_t *worker, lawn_worker_t *heir)
+{
+    lawn_engine_t *const engine = worker->engine;
+    const bool has_thread = worker->has_thread;
+    if (has_thread) {
+        end_thread(&worker->thread);
+    }
+    dismiss(worker, heir);
+    if (engine) {
+        remove_hook(engine, &worker->hook);
+    }
+    if (has_thread) {
+        lawn_engine_destroy(engine);
+    }
+    put_back(worker); // last: from now on it may be another worker
+}
+
 // Stores `orders` before the wake-up, so that a worker that is awake or about
 // to sleep sees it.
 void lawn::tell(lawn_worker_t *worker)
@@ -242,6 +260,10 @@ lawn_status_t lawn_group_add_worker(lawn_group_t *group,
     if (!group || !worker_p) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    const WorkerChange change(group);
+    if (!change.is_allowed()) {
+        return LAWN_ERR_UNSUPPORTED;
+    }
     lawn_worker_t *const worker = make_worker(group, wake, wake_arg);
     if (!worker) {
         return LAWN_ERR_NO_MEMORY;
@@ -257,6 +279,10 @@ lawn_status_t lawn_group_add_engine(lawn_group_t *group, lawn_engine_t *engine,
     if (!group || !engine || !worker_p || engine->clock != lawn_group_time ||
         engine->clock_arg != group || is_worker(engine)) {
         return LAWN_ERR_INVALID_PARAM;
+    }
+    const WorkerChange change(group);
+    if (!change.is_allowed()) {
+        return LAWN_ERR_UNSUPPORTED;
     }
     lawn_worker_t *const worker = make_worker(group, nullptr, nullptr);
     if (!worker) {
@@ -277,6 +303,10 @@ lawn_status_t lawn_group_add_thread(lawn_group_t *group,
 {
     if (!group || !worker_p) {
         return LAWN_ERR_INVALID_PARAM;
+    }
+    const WorkerChange change(group);
+    if (!change.is_allowed()) {
+        return LAWN_ERR_UNSUPPORTED;
     }
     lawn_engine_t *engine = nullptr;
     lawn_status_t status = make_engine(group, &engine);
@@ -312,18 +342,10 @@ lawn_status_t lawn_group_remove_worker(lawn_worker_t *worker,
     if (!may_remove(worker)) {
         return LAWN_ERR_INVALID_PARAM;
     }
-    lawn_engine_t *const engine = worker->engine;
-    const bool has_thread = worker->has_thread;
-    if (has_thread) {
-        end_thread(&worker->thread);
+    const WorkerChange change(worker->group);
+    if (!change.is_allowed()) {
+        return LAWN_ERR_UNSUPPORTED;
     }
-    dismiss(worker, heir);
-    if (engine) {
-        remove_hook(engine, &worker->hook);
-    }
-    if (has_thread) {
-        lawn_engine_destroy(engine);
-    }
-    put_back(worker); // last: from now on it may be another worker
+    end_worker(worker, heir);
     return LAWN_OK;
 }

@@ -5,8 +5,8 @@
 #include "service/pool.h"
 
 #include "base/base.h"
+#include "base/patience.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 namespace lawn
@@ -155,12 +155,13 @@ void free_pool(Pool *pool)
 Lane *enter_next(Pool *pool, unsigned first)
 {
     const unsigned mask = pool->lane_count - 1;
+    Patience patience;
     for (unsigned i = first + 1;; ++i) {
         if (Lane *const lane = &pool->lanes[i & mask]; try_enter(lane)) {
             return lane;
         }
         if (i - first > mask) {
-            sched_yield();
+            patience.wait();
         }
     }
 }
@@ -181,8 +182,8 @@ namespace
 
 void wait_for(Lane *lane)
 {
-    while (!try_enter(lane)) {
-        sched_yield();
+    for (Patience patience; !try_enter(lane);) {
+        patience.wait();
     }
 }
 

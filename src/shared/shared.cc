@@ -7,9 +7,9 @@
 
 #include "base/atomics.h"
 #include "base/forks.h"
+#include "base/patience.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 namespace lawn
 {
@@ -18,10 +18,7 @@ namespace
 {
 
 struct Builtins : Atomics {
-    static void pause()
-    {
-        sched_yield();
-    }
+    using Patience = lawn::Patience; // Atomics has none
 };
 
 using Ops = SharedOps<Builtins>;

@@ -332,10 +332,11 @@ template <class Atomics> struct SharedOps {
     {
         const Box *const box = timer->box;
         const uintptr_t run = Atomics::load(&box->runs);
+        typename Atomics::Patience patience;
         while (Atomics::load(&box->running) == timer &&
                Atomics::load(&box->runs) == run &&
                __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks) {
-            Atomics::pause();
+            patience.wait();
         }
     }
 
@@ -379,8 +380,9 @@ template <class Atomics> struct SharedOps {
             }
         }
         forget_parent(box);
+        typename Atomics::Patience patience;
         while (Atomics::load(&box->ringing) != 0) {
-            Atomics::pause();
+            patience.wait();
         }
     }
 };

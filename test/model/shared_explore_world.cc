@@ -142,10 +142,12 @@ struct Explore {
         return act(Kind::clear, at, bits);
     }
 
-    static void pause()
-    {
-        world->pause();
-    }
+    struct Patience {
+        static void wait()
+        {
+            world->pause();
+        }
+    };
 };
 
 using Ops = lawn::SharedOps<Explore>;

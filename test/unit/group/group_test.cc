@@ -307,6 +307,27 @@ TEST_F(Group, WhoIsRemovedLeavesItsShardsToTheHeir)
     end();
 }
 
+TEST_F(Group, AShardOnItsWayToAnotherWorkerDoesNotGoToTheHeir)
+{
+    make();
+    lawn_worker_t *const first = add_worker();
+    lawn_worker_t *const second = add_worker();
+    lawn_worker_t *const third = add_worker();
+    pass(first);
+    lawn_group_move_shard(shard(0), second); // the first has it still
+    EXPECT_EQ(lawn_group_remove_worker(first, third), LAWN_OK);
+    Told told;
+    told.init(shard(0));
+    told.start(now_);
+    pass(third);
+    EXPECT_EQ(told.fired, 0U);
+    pass(second);
+    EXPECT_EQ(told.fired, 1U);
+    EXPECT_EQ(lawn_group_moving(group_), 0U);
+    told.retire();
+    pass(second);
+}
+
 TEST_F(Group, ADestroyedGroupTakesNoStart)
 {
     make();

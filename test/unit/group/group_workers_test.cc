@@ -16,6 +16,29 @@
 #include <thread>
 #include <utility>
 
+#include <time.h>
+
+namespace
+{
+
+thread_local std::function<void()> on_nap;
+
+} // namespace
+
+extern "C" {
+
+int __real_nanosleep(const timespec *duration, timespec *left);
+
+int __wrap_nanosleep(const timespec *duration, timespec *left)
+{
+    if (!on_nap) {
+        return __real_nanosleep(duration, left);
+    }
+    on_nap();
+    return 0;
+}
+}
+
 namespace
 {
 
@@ -256,6 +279,71 @@ TEST_F(Group, RemovalWaitsForWhoeverWakesTheWorker)
     EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
     on_yield = nullptr;
     EXPECT_EQ(yields, 3U);
+}
+
+// The other thread may have a lower priority, and be on this processor.
+TEST_F(Group, RemovalSleepsIfYieldsDoNotHelp)
+{
+    make();
+    lawn_worker_t *const worker = add_worker();
+    worker->ringing = 1;
+    unsigned yields = 0;
+    unsigned naps = 0;
+    on_yield = [&] { worker->ringing = ++yields < 1000; };
+    on_nap = [&] {
+        ++naps;
+        worker->ringing = 2 - naps;
+    };
+    EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
+    EXPECT_EQ(naps, 2U);
+    on_nap = nullptr;
+    on_yield = nullptr;
+}
+
+TEST_F(Group, AWorkerWithOrdersLetsWhoHasTheLockGoOn)
+{
+    make();
+    lawn_worker_t *const worker = add_worker();
+    unsigned naps = 0;
+    on_nap = [&] { ++naps; };
+    pthread_mutex_lock(&group_->lock); // as another thread does
+    pass(worker);
+    EXPECT_FALSE(lawn_worker_sleep(worker, now_));
+    EXPECT_EQ(naps, 1U);
+    pthread_mutex_unlock(&group_->lock);
+    EXPECT_FALSE(lawn_worker_sleep(worker, now_));
+    pass(worker);
+    EXPECT_TRUE(lawn_worker_sleep(worker, now_));
+    EXPECT_EQ(naps, 1U);
+    on_nap = nullptr;
+}
+
+// A callback adds and removes workers, and another removal is in progress.
+TEST_F(Group, WhileItEndsNoWorkerIsAddedOrRemoved)
+{
+    make();
+    BusyThread busy(group_, shard(0));
+    lawn_worker_t *const other = add_worker();
+    lawn_group_move_shard(shard(1), other);
+    busy.begin_removal(nullptr);
+    std::thread destroyer([this] { lawn_group_destroy(group_); });
+    const auto is_ending = [this] {
+        const lawn::Locked locked(group_);
+        return group_->is_ending;
+    };
+    while (!is_ending()) {
+        std::this_thread::yield();
+    }
+    lawn_worker_t *worker = nullptr;
+    EXPECT_EQ(lawn_group_add_worker(group_, nullptr, nullptr, &worker),
+              LAWN_ERR_UNSUPPORTED);
+    EXPECT_EQ(lawn_group_add_thread(group_, &worker), LAWN_ERR_UNSUPPORTED);
+    EXPECT_EQ(lawn_group_remove_worker(other, nullptr), LAWN_ERR_UNSUPPORTED);
+    EXPECT_EQ(worker, nullptr);
+    busy.end_removal();
+    destroyer.join();
+    group_ = nullptr;
+    busy.retire();
 }
 
 } // namespace
