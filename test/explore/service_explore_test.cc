@@ -1,0 +1,235 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// A service under the explorer: threads that start, cancel and stop beside its
+// own. Each start ends in one way: it is called, cancelled or handed back. The
+// time goes by only when nobody can go on, so a timer is called at its due
+// time, or a wake-up was lost.
+
+#include "explorer.h"
+#include "system.h"
+
+#include <lawn/service.h>
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+using namespace explore;
+
+namespace
+{
+
+constexpr unsigned most_timers = 3;
+
+struct Op {
+    enum What { start, cancel, stop, pending } what;
+    unsigned timer;
+    lawn_time_t ttl;
+};
+
+struct Scenario {
+    const char *name;
+    std::vector<std::vector<Op>> threads;
+    bool one_lane = false;
+    size_t max_pending = 0;
+};
+
+class ServiceProgram final : public Program
+{
+public:
+    explicit ServiceProgram(const Scenario &scenario) : scenario_(scenario)
+    {
+    }
+
+    void set_up() override
+    {
+        use_one_processor(scenario_.one_lane);
+        lawn_service_params_t params = {};
+        params.allocator = allocator();
+        params.max_pending = scenario_.max_pending;
+        check(lawn_service_create(&params, &service_) == LAWN_OK);
+        // The nodes are made, so that no state differs by them.
+        lawn_service_timer_t first;
+        check(lawn_service_start(service_, 1000, on_call, nullptr, &first) ==
+              LAWN_OK);
+        check(lawn_service_cancel(service_, first) == LAWN_OK);
+    }
+
+    void begin() override
+    {
+        for (Timer &timer : timers_) {
+            timer = {};
+        }
+        ended_ = 0;
+        for (unsigned i = 0; i < scenario_.threads.size(); ++i) {
+            at_[i] = 0;
+            explorer().add_thread([this, i] { run(i); });
+        }
+    }
+
+    void end() override
+    {
+        for (const Timer &timer : timers_) {
+            const unsigned ends =
+                timer.calls + timer.cancels + timer.handed_back;
+            explorer().expect(ends == timer.starts, "a start ends once");
+        }
+        explorer().expect(lawn_service_pending(service_) == 0,
+                          "nothing is pending at the end");
+    }
+
+    uint64_t hash() const override
+    {
+        uint64_t hash = mix(hash_of_system(), ended_);
+        for (unsigned i = 0; i < scenario_.threads.size(); ++i) {
+            hash = mix(hash, at_[i]);
+        }
+        for (const Timer &i : timers_) {
+            hash = mix(hash, i.starts * 64 + i.calls * 16 + i.cancels * 4 +
+                                 i.handed_back);
+            hash = mix(hash, i.due);
+            hash = mix(hash, i.has_handle);
+        }
+        return hash;
+    }
+
+private:
+    struct Timer {
+        unsigned starts;
+        unsigned calls;
+        unsigned cancels;
+        unsigned handed_back;
+        lawn_time_t due;
+        bool has_handle;
+        lawn_service_timer_t handle;
+    };
+
+    static void check(bool holds)
+    {
+        if (!holds) {
+            abort();
+        }
+    }
+
+    static void on_call(void *arg)
+    {
+        Timer *const timer = static_cast<Timer *>(arg);
+        ++timer->calls;
+        explorer().expect(now() >= timer->due, "called early");
+        // What the kernel is told is rounded up.
+        explorer().expect(now() <= timer->due + 1, "called late");
+    }
+
+    static void on_unprocessed(void *arg, void *)
+    {
+        ++static_cast<Timer *>(arg)->handed_back;
+    }
+
+    void run(unsigned thread)
+    {
+        for (const Op &op : scenario_.threads[thread]) {
+            explorer().end_operation(act(op));
+            ++at_[thread];
+        }
+        ++ended_;
+        if (thread != 0) {
+            return;
+        }
+        // Then what is left is called, and the service stops.
+        explorer().wait("the others",
+                        [this] { return ended_ == scenario_.threads.size(); });
+        explorer().wait("what is called", [this] {
+            for (const Timer &i : timers_) {
+                if (i.starts != i.calls + i.cancels + i.handed_back) {
+                    return false;
+                }
+            }
+            return true;
+        });
+        lawn_service_stop(service_, nullptr, nullptr);
+    }
+
+    uint64_t act(const Op &op)
+    {
+        Timer &timer = timers_[op.timer];
+        switch (op.what) {
+        case Op::start:
+            return start(timer, op.ttl);
+        case Op::cancel: {
+            explorer().wait("a handle", [&timer] { return timer.has_handle; });
+            const lawn_status_t status =
+                lawn_service_cancel(service_, timer.handle);
+            timer.cancels += status == LAWN_OK;
+            return static_cast<uint64_t>(status + 100);
+        }
+        case Op::stop:
+            return lawn_service_stop(service_, on_unprocessed, nullptr);
+        case Op::pending: {
+            const size_t pending = lawn_service_pending(service_);
+            explorer().expect(pending <= most_timers, "more than there are");
+            return pending;
+        }
+        }
+        abort();
+    }
+
+    uint64_t start(Timer &timer, lawn_time_t ttl)
+    {
+        timer.due = now() + ttl;
+        ++timer.starts; // it may be called before the start returns
+        const lawn_status_t status =
+            lawn_service_start(service_, ttl, on_call, &timer, &timer.handle);
+        timer.starts -= status != LAWN_OK;
+        timer.has_handle = true;
+        explorer().expect(
+            status == LAWN_OK || status == LAWN_ERR_UNSUPPORTED ||
+                (status == LAWN_ERR_BUSY && scenario_.max_pending != 0),
+            "a start is refused for no reason");
+        return static_cast<uint64_t>(status + 100);
+    }
+
+    const Scenario &scenario_;
+    lawn_service_t *service_ = nullptr;
+    Timer timers_[most_timers];
+    unsigned at_[most_threads] = {};
+    unsigned ended_ = 0;
+};
+
+Result explore_one(const Scenario &scenario)
+{
+    ServiceProgram program(scenario);
+    const auto threads = static_cast<unsigned>(scenario.threads.size() + 1);
+    const Result result = explorer().explore(&program, usual_limits(threads));
+    leave_system();
+    return result;
+}
+
+const Scenario scenarios[] = {
+    {"Start", {{{Op::start, 0, 0}}}},
+    {"StartFarAndNear", {{{Op::start, 0, 100}, {Op::start, 1, 50}}}},
+    {"StartAndCancel", {{{Op::start, 0, 0}, {Op::cancel, 0, 0}}}},
+    {"CancelByAnother", {{{Op::start, 0, 0}}, {{Op::cancel, 0, 0}}}},
+    {"Stop", {{{Op::start, 0, 0}, {Op::stop, 0, 0}}}},
+    {"StartBesideAStop", {{{Op::start, 0, 0}}, {{Op::stop, 0, 0}}}},
+    {"TwoStarts", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}},
+    {"TwoStartsInOneLane", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}, true},
+    {"StartCancelAndStartAgain",
+     {{{Op::start, 0, 10}, {Op::cancel, 0, 0}, {Op::start, 1, 0}}}},
+};
+
+class ExploreService : public testing::TestWithParam<Scenario>
+{
+};
+
+TEST_P(ExploreService, EveryOrderOfStepsIsRight)
+{
+    const Result result = explore_one(GetParam());
+    EXPECT_EQ(result.violation, "") << result.report();
+    EXPECT_TRUE(result.is_complete);
+    std::cout << result.summary() << '\n';
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExploreService, testing::ValuesIn(scenarios),
+                         [](const auto &i) { return i.param.name; });
+
+} // namespace
