@@ -127,7 +127,7 @@ public:
             hash = mix(hash, at_[i] * 4 + is_open_[i] * 2 + ended_[i]);
             for (const Timer &timer : timers_[i]) {
                 hash = mix(hash, timer.number);
-                hash = mix(hash, timer.due);
+                hash = mix(hash, timer.is_stopped ? 0 : timer.due);
                 hash = mix(hash, timer.events);
             }
         }
@@ -137,8 +137,9 @@ public:
 private:
     struct Timer {
         lawn_shm_timer_t number;
-        lawn_time_t due; // 0: no event is to come
-        unsigned events; // of the latest start
+        lawn_time_t due; // of the latest start
+        bool is_stopped; // in time: no event of it is to come
+        unsigned events; // of it
         unsigned starts;
     };
 
@@ -212,6 +213,7 @@ private:
             // One of a time of its own, as an event is known by its deadline.
             timer.due = now() + ++timer.starts +
                         lawn_time_from_sec(static_cast<double>(op.ttl));
+            timer.is_stopped = false;
             timer.events = 0;
             explorer().expect(lawn_shm_start(client, timer.number, timer.due),
                               "a start is refused");
@@ -220,7 +222,7 @@ private:
             // One that comes too late finds an event.
             if (lawn_shm_stop(client, timer.number)) {
                 explorer().expect(timer.events == 0, "stopped, and expired");
-                timer.due = 0;
+                timer.is_stopped = true;
             }
             break;
         case Op::release:
@@ -238,7 +240,7 @@ private:
     bool is_awaited(unsigned i) const
     {
         for (const Timer &timer : timers_[i]) {
-            if (timer.due != 0 && timer.events == 0) {
+            if (timer.due != 0 && !timer.is_stopped && timer.events == 0) {
                 return true;
             }
         }
@@ -275,15 +277,13 @@ private:
             explorer().expect(now() >= event.deadline, "expired early");
             explorer().expect(now() - event.deadline < lawn_time_from_sec(1),
                               "expired late");
+            // One of an earlier start was replaced too late.
+            explorer().expect(event.deadline <= found->due,
+                              "an event of another start");
             if (event.deadline == found->due) {
                 ++found->events;
                 explorer().expect(found->events == 1, "an event came twice");
-            } else {
-                // Of a start that was replaced too late.
-                explorer().expect(found->due == 0 ||
-                                      event.deadline < found->due ||
-                                      event.deadline <= now(),
-                                  "an event of another start");
+                explorer().expect(!found->is_stopped, "stopped, and expired");
             }
             explorer().end_operation(event.timer);
         }

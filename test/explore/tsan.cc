@@ -89,6 +89,22 @@ bool swap(volatile T *at, T *expected, T value, int order, int failure,
     return result;
 }
 
+void read(void *at, size_t size, const void *pc)
+{
+    if (explorer().is_running()) {
+        explorer().read(at, size, pc);
+    }
+}
+
+void write(void *at, size_t size, const void *pc)
+{
+    if (explorer().is_running()) {
+        explorer().write(at, size, pc);
+    } else {
+        explorer().memory().keep(at, size);
+    }
+}
+
 } // namespace
 
 // NOLINTBEGIN: names and types are the compiler's
@@ -147,31 +163,19 @@ bool swap(volatile T *at, T *expected, T value, int order, int failure,
 #define PLAIN(size)                                                            \
     void __tsan_read##size(void *at)                                           \
     {                                                                          \
-        if (explorer().is_running()) {                                         \
-            explorer().read(at, size, CALLER);                                 \
-        }                                                                      \
+        read(at, size, CALLER);                                                \
     }                                                                          \
     void __tsan_write##size(void *at)                                          \
     {                                                                          \
-        if (explorer().is_running()) {                                         \
-            explorer().write(at, size, CALLER);                                \
-        } else {                                                               \
-            explorer().memory().keep(at, size);                                \
-        }                                                                      \
+        write(at, size, CALLER);                                               \
     }                                                                          \
     void __tsan_unaligned_read##size(void *at)                                 \
     {                                                                          \
-        if (explorer().is_running()) {                                         \
-            explorer().read(at, size, CALLER);                                 \
-        }                                                                      \
+        read(at, size, CALLER);                                                \
     }                                                                          \
     void __tsan_unaligned_write##size(void *at)                                \
     {                                                                          \
-        if (explorer().is_running()) {                                         \
-            explorer().write(at, size, CALLER);                                \
-        } else {                                                               \
-            explorer().memory().keep(at, size);                                \
-        }                                                                      \
+        write(at, size, CALLER);                                               \
     }
 
 extern "C" {
@@ -189,16 +193,12 @@ PLAIN(16)
 
 void __tsan_read_range(void *at, size_t size)
 {
-    if (explorer().is_running()) {
-        explorer().read(at, size, CALLER);
-    }
+    read(at, size, CALLER);
 }
 
 void __tsan_write_range(void *at, size_t size)
 {
-    if (explorer().is_running()) {
-        explorer().write(at, size, CALLER);
-    }
+    write(at, size, CALLER);
 }
 
 void __tsan_init()
