@@ -103,8 +103,13 @@ lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
     if (conn->profile) {
         return LAWN_ERR_BUSY;
     }
-    lawn_conn_profile *const profile = share_profile(
-        engine, given ? params : defaults(engine->ticks_per_sec), ops);
+    if (!given) {
+        params = defaults(engine->ticks_per_sec);
+    }
+    if (params.keepalive_probes > UINT16_MAX) {
+        params.keepalive_probes = UINT16_MAX;
+    }
+    lawn_conn_profile *const profile = share_profile(engine, params, ops);
     if (!profile) {
         return LAWN_ERR_NO_MEMORY;
     }

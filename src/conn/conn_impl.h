@@ -25,7 +25,7 @@ constexpr uint16_t window = 4096; // samples
 // Of lawn_conn_t.flags. In good times, only the first is set.
 constexpr uint8_t is_open = 1;
 constexpr uint8_t is_silent = 2;   // nothing heard since the latest attempt
-constexpr uint8_t is_due = 4;      // there were attempts, or a window is over
+constexpr uint8_t is_due = 4;      // attempts, a window's end, great samples
 constexpr uint8_t is_probing = 8;  // `probe` is not 0
 constexpr uint8_t is_excused = 16; // a stall is excused in `retransmit`
 constexpr uint8_t is_excused_probing = 32; // and in keepalive

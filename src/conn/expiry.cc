@@ -195,7 +195,8 @@ lawn_time_t lawn::evidence_age(const lawn_conn_t *conn)
         later_of(errors, later_of(conn->profile->granularity, srtt >> 3));
     // When a pause ends, or the route has become longer, the samples of late
     // know more than the average.
-    return later_of(usual, conn->recent_rtt + (conn->recent_rtt >> 5));
+    const lawn_time_t recent = span_of(conn->recent_rtt);
+    return later_of(usual, recent + (recent >> 5));
 }
 
 lawn_time_t lawn::idle_of(const lawn_conn_t *conn)

@@ -173,19 +173,36 @@ bool take_sample(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
     return true;
 }
 
+// At the end of a pause, all answers come in a burst, in any order. Evidence
+// counts only if it stands for longer than a burst (expiry.cc). So it does not
+// matter how late something was that was overtaken in the burst alone. Returns
+// true in a burst, but not for its first answer.
+bool is_in_burst(lawn_conn_t *conn, lawn_time_t now)
+{
+    if (now - conn->burst_at < conn->srtt >> 9) {
+        return true;
+    }
+    if (now - conn->unacked_since >= conn->srtt >> 2) {
+        conn->burst_at = now;
+    }
+    return false;
+}
+
 // The same for a transmission that an ACK names.
 bool take_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
 {
+    const lawn_time_t r = earlier_of(now - sent_at, longest);
     const bool is_overtaken = sent_at < conn->newest;
-    if (conn->newest == 0) {
-        conn->recent_rtt = 0; // it was `backed_off_at`
-    }
-    if (!take_sample(conn, now, now - sent_at, is_overtaken)) {
+    const bool is_in = is_in_burst(conn, now);
+    const bool teaches = is_overtaken && !is_in;
+    if (!take_sample(conn, now, r, teaches)) {
         return false;
     }
     // The greatest of late decays within some hundred samples.
-    const lawn_time_t decayed = conn->recent_rtt - (conn->recent_rtt >> 6);
-    conn->recent_rtt = later_of(decayed, now - sent_at);
+    const lawn_time_t recent = span_of(conn->recent_rtt);
+    const lawn_time_t rtt = later_of(recent - (recent >> 6), r);
+    conn->recent_rtt = code_of(rtt);
+    set(&conn->flags, rtt >= least_great(conn) ? is_due : 0);
     set(&conn->modes, is_overtaken ? overtakes : 0);
     return true;
 }
@@ -199,9 +216,8 @@ inline bool is_usual(const lawn_conn_t *conn, lawn_time_t now,
     }
     const lawn_engine_t *const engine = conn->profile->engine;
     const lawn_time_t bound = least_great(conn);
-    return now - sent_at < bound && conn->recent_rtt < bound &&
-           is_known(conn, now, sent_at) && now >= conn->heard_at &&
-           engine->stalled_at != engine->now;
+    return now - sent_at < bound && is_known(conn, now, sent_at) &&
+           now >= conn->heard_at && engine->stalled_at != engine->now;
 }
 
 // Something new was acknowledged: attempts and the peer timeout begin anew.

@@ -100,9 +100,10 @@ struct Path {
     }
 
     // How old what was overtaken is when it is lost. The greatest round trip of
-    // late may ask for more than SRTT does, and errors may if an answer was
-    // overtaken. If none was in the latest samples, it is lost at once: after
-    // 128 in all, or after the window of 4096 that follows the latest such one.
+    // late, rounded up, may ask for more than SRTT does, and errors may if an
+    // answer was overtaken. If none was in the latest samples, it is lost at
+    // once: after 128 in all, or after the window of 4096 that follows the
+    // latest such one.
     Bounds evidence_age() const
     {
         const bool was_overtaken = in_order != samples;
@@ -114,7 +115,7 @@ struct Path {
                 in_order >= few.most
                     ? 0
                     : std::max(add(srtt, std::max(margin, errors)),
-                               add(most, most / 32))};
+                               add(most, most / 32 + most / 512 + 2))};
     }
 
     // And when the peer is asked.

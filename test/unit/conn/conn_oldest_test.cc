@@ -384,4 +384,45 @@ TEST_F(ConnOldest, ThatAnswersOvertakeIsForgotten)
     EXPECT_LT(evidence_due(), 8 * msec);
 }
 
+// At the end of a pause, answers overtake each other in a burst. What is late
+// in it does not make evidence wait longer, but what is overtaken for longer
+// than a burst does.
+TEST_F(ConnOldest, ABurstDoesNotTeachHowLongEvidenceWaits)
+{
+    open_steady();
+    const auto evidence_age_after = [this](lawn_time_t late,
+                                           lawn_time_t apart) {
+        for (int pause = 0; pause < 4; ++pause) {
+            send();
+            const lawn_time_t sent_at = now_;
+            run_to(sent_at + 1);
+            send();
+            run_to(sent_at + late);
+            lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 1, sent_at);
+            run_to(now_ + apart);
+            lawn_conn_on_ack_oldest(&conn_, now_, sent_at, infinity);
+            for (int i = 0; i < 500; ++i) {
+                send();
+                run_to(now_ + 8 * msec);
+                lawn_conn_on_ack_oldest(&conn_, now_, now_ - 8 * msec,
+                                        infinity);
+            }
+        }
+        send();
+        const lawn_time_t sent_at = now_;
+        run_to(sent_at + 1);
+        send();
+        run_to(sent_at + 8 * msec);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 1, sent_at);
+        const lawn_time_t due = lawn_timer_deadline(&conn_.retransmit);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at, infinity);
+        return due - sent_at;
+    };
+    EXPECT_LT(evidence_age_after(160 * msec, 100 * usec), 10 * msec);
+    // This was no pause.
+    EXPECT_GT(evidence_age_after(12 * msec, 100 * usec), 12 * msec);
+    // This was no burst.
+    EXPECT_GT(evidence_age_after(160 * msec, 2 * msec), 100 * msec);
+}
+
 } // namespace

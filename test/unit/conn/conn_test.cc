@@ -362,4 +362,15 @@ TEST_F(Conn, LongestTimesSaturate)
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), LAWN_TIME_INFINITY);
 }
 
+TEST_F(Conn, ProbesAreCountedUpTo65535)
+{
+    keep_alive(sec, msec, 100'000);
+    open();
+    run_to(start + sec + 65'534 * msec);
+    EXPECT_EQ(stats().probes, 65'535U);
+    EXPECT_TRUE(lawn_conn_is_open(&conn_));
+    run_to(now_ + msec);
+    EXPECT_FALSE(lawn_conn_is_open(&conn_));
+}
+
 } // namespace
