@@ -5,8 +5,8 @@
 #include "explorer.h"
 
 #include "system.h"
+#include "thread_locals.h"
 
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,39 +22,6 @@ namespace
 constexpr size_t memory_size = size_t{1} << 20;
 
 } // namespace
-
-// What the program's own thread-local variables are: fibers share a thread, and
-// have each their own.
-struct ThreadLocals {
-    char *at = nullptr;
-    size_t size = 0;
-    std::vector<char> at_first;
-};
-
-ThreadLocals find_thread_locals()
-{
-    ThreadLocals found;
-    dl_iterate_phdr(
-        [](dl_phdr_info *info, size_t, void *arg) {
-            auto *const locals = static_cast<ThreadLocals *>(arg);
-            for (int i = 0; i < info->dlpi_phnum; ++i) {
-                if (info->dlpi_phdr[i].p_type == PT_TLS) {
-                    locals->at = static_cast<char *>(info->dlpi_tls_data);
-                    locals->size = info->dlpi_phdr[i].p_memsz;
-                }
-            }
-            return 1; // the program is the first
-        },
-        &found);
-    found.at_first.assign(found.at, found.at + found.size);
-    return found;
-}
-
-ThreadLocals &thread_locals()
-{
-    static ThreadLocals found = find_thread_locals();
-    return found;
-}
 
 Explorer &explorer()
 {
@@ -87,6 +54,7 @@ unsigned Explorer::add_thread(std::function<void()> run, End end)
     thread.ready = nullptr;
     thread.is_spinning = false;
     thread.rounds = 0;
+    thread.naps = false;
     thread.polled.clear();
     thread.delayed = {};
     thread.locals = thread_locals().at_first;
@@ -236,20 +204,6 @@ unsigned Explorer::choose_value(unsigned count)
     return back;
 }
 
-bool Explorer::has_news(const Thread &thread) const
-{
-    Memory &memory = const_cast<Memory &>(memory_);
-    return std::any_of(
-        thread.polled.begin(), thread.polled.end(),
-        [&](const Polled &i) { return memory.newest(i.location) > i.age; });
-}
-
-bool Explorer::is_ready(const Thread &thread) const
-{
-    return !thread.has_ended && (!thread.is_spinning || has_news(thread)) &&
-           (!thread.ready || thread.ready());
-}
-
 // Whether a run has been in this state before, and could go on as freely.
 bool Explorer::is_known(uint64_t state)
 {
@@ -261,62 +215,6 @@ bool Explorer::is_known(uint64_t state)
     const bool was_as_free = known->second <= preemptions_;
     known->second = std::min(known->second, preemptions_);
     return was_as_free;
-}
-
-// What looks like a loop may be two loads of the same.
-bool Explorer::let_spinner_go_on()
-{
-    constexpr unsigned most_rounds = 4;
-    for (unsigned i = 0; i < thread_count_; ++i) {
-        Thread &thread = *threads_[i];
-        if (!thread.has_ended && thread.is_spinning &&
-            thread.rounds < most_rounds) {
-            ++thread.rounds;
-            thread.is_spinning = false;
-            return true;
-        }
-    }
-    return false;
-}
-
-// On the fiber of the thread that runs, which may be the one that goes on.
-void Explorer::pick_next()
-{
-    std::array<unsigned, most_threads> ready = {};
-    unsigned count = 0;
-    do {
-        for (unsigned i = 0; i < thread_count_; ++i) {
-            const unsigned k = (current_ + i) % thread_count_;
-            if (is_ready(*threads_[k])) {
-                ready[count++] = k;
-            }
-        }
-    } while (count == 0 && (let_spinner_go_on() || (idle_ && idle_())));
-    if (count == 0) {
-        is_done_ = is_over();
-        if (!is_done_) {
-            violate(describe_hang());
-        }
-        leave_run();
-    }
-    const bool could_go_on = ready[0] == current_ && !gives_way_;
-    gives_way_ = false;
-    if (could_go_on && preemptions_ == limits_.most_preemptions) {
-        count = 1;
-    }
-    if (count > 1 && depth_ == path_.size() && is_known(hash())) {
-        leave_run();
-    }
-    const unsigned next = ready[choose(count)];
-    preemptions_ += could_go_on && next != current_;
-    if (next != current_) {
-        Thread &before = *threads_[current_];
-        const ThreadLocals &locals = thread_locals();
-        before.locals.assign(locals.at, locals.at + locals.size);
-        current_ = next;
-        memcpy(locals.at, threads_[next]->locals.data(), locals.size);
-        before.fiber.switch_to(&threads_[next]->fiber);
-    }
 }
 
 void Explorer::leave_run()
@@ -353,6 +251,9 @@ void Explorer::expect(bool holds, const char *what)
 
 void Explorer::end_operation(uint64_t result)
 {
+    if (!is_running()) {
+        return;
+    }
     store_delayed();
     Thread &thread = *threads_[current_];
     thread.learned = mix(1, result);
@@ -361,48 +262,11 @@ void Explorer::end_operation(uint64_t result)
 
 void Explorer::learned(uint64_t value)
 {
-    Thread &thread = *threads_[current_];
-    thread.learned = mix(thread.learned, value);
-}
-
-void Explorer::arrive(const char *what, const void *at, const void *pc)
-{
-    Thread &thread = *threads_[current_];
-    thread.what = what;
-    thread.at = at;
-    thread.pc = pc;
-    if (++step_count_ > limits_.most_steps) {
-        violate("a run of more steps than allowed");
-    }
-    const bool is_step = at == nullptr || is_shared(at);
-    if (is_step) {
-        pick_next();
-    }
-    thread.ready = nullptr;
-    thread.is_spinning = false;
-    if (is_step) {
-        choose_death();
-    }
-}
-
-// The thread is killed before the step that it is about to take.
-void Explorer::choose_death()
-{
-    Thread &thread = *threads_[current_];
-    if (thread.end != End::killed || deaths_ == limits_.most_deaths ||
-        choose(2) == 0) {
+    if (!is_running()) {
         return;
     }
-    ++deaths_;
-    thread.has_ended = true;
-    thread.was_killed = true;
-    thread.what = "was killed";
-    note("killed", nullptr, 0, nullptr, 0);
-    if (on_death_) {
-        on_death_(current_);
-    }
-    pick_next();
-    abort(); // nobody comes back to it
+    Thread &thread = *threads_[current_];
+    thread.learned = mix(thread.learned, value);
 }
 
 // Whether more than one thread has accessed it in any run. What is of one
@@ -429,6 +293,7 @@ uint64_t Explorer::hash()
                          : thread.has_ended   ? 1
                          : thread.is_spinning ? 2
                                               : 3);
+        hash = mix(hash, thread.naps ? thread.nap_waits_for + 1 : 0);
         hash = mix(hash, reinterpret_cast<uintptr_t>(thread.pc));
         hash = mix(hash, reinterpret_cast<uintptr_t>(thread.what));
     }
@@ -439,40 +304,6 @@ void Explorer::note(const char *what, const void *at, uint64_t value,
                     const void *pc, unsigned back)
 {
     steps_.push_back({current_, what, at, value, pc, back});
-}
-
-void Explorer::pause()
-{
-    store_delayed();
-    Thread &thread = *threads_[current_];
-    gives_way_ = true;
-    if (thread.polled.empty()) {
-        arrive("yields", nullptr, nullptr);
-        return;
-    }
-    thread.is_spinning = true;
-    arrive("spins", nullptr, nullptr);
-    // In the end it sees what there is.
-    for (const Polled &i : thread.polled) {
-        memory_.view_of(current_).raise(i.location, memory_.newest(i.location));
-    }
-    thread.polled.clear();
-}
-
-void Explorer::wait(const char *what, std::function<bool()> is_ready)
-{
-    store_delayed();
-    threads_[current_]->ready = std::move(is_ready);
-    gives_way_ = true;
-    arrive(what, nullptr, nullptr);
-    note(what, nullptr, 0, nullptr, 0);
-}
-
-void Explorer::step(const char *what)
-{
-    store_delayed();
-    arrive(what, nullptr, nullptr);
-    note(what, nullptr, 0, nullptr, 0);
 }
 
 Limits usual_limits(unsigned threads)

@@ -156,6 +156,9 @@ public:
     // The thread spins: it goes on when something that it has loaded since its
     // last pause has changed, or it has not seen the newest.
     void pause();
+    // The thread goes on when each one that can, and that does not nap, too,
+    // has taken a step.
+    void nap();
     // The thread waits until `is_ready`. `what` is for the report of a hang.
     void wait(const char *what, std::function<bool()> is_ready);
     // A step of any other kind.
@@ -214,7 +217,9 @@ private:
         const void *pc = nullptr;
         std::function<bool()> ready; // empty: it is
         bool is_spinning = false;
-        unsigned rounds = 0;        // of the loop, with no news
+        unsigned rounds = 0; // of the loop, with no news
+        bool naps = false;
+        unsigned nap_waits_for = 0; // threads, as bits
         std::vector<Polled> polled; // loads since it has stored or paused
         Delayed delayed;
         std::vector<char> locals;
@@ -242,6 +247,7 @@ private:
     void arrive(const char *what, const void *at, const void *pc);
     bool is_ready(const Thread &thread) const;
     bool let_spinner_go_on();
+    bool has_napped(const Thread &thread) const;
     bool is_known(uint64_t state);
     bool is_shared(const void *at);
     bool has_news(const Thread &thread) const;

@@ -51,20 +51,6 @@ void end_process(unsigned thread)
 namespace
 {
 
-void step(const char *what)
-{
-    if (explorer().is_running()) {
-        explorer().step(what);
-    }
-}
-
-void learned(uint64_t value)
-{
-    if (explorer().is_running()) {
-        explorer().learned(value);
-    }
-}
-
 int open_fifo_fd(const char *name)
 {
     const auto i = the.fifo_names.find(name);
@@ -115,8 +101,8 @@ uint64_t shm::birth_of(pid_t)
 
 int shm::open_process(pid_t pid, uint64_t)
 {
-    step("pidfd_open");
-    learned(the.dead.count(pid));
+    explorer().step("pidfd_open");
+    explorer().learned(the.dead.count(pid));
     if (the.dead.count(pid) > 0) {
         errno = ESRCH;
         return -1;
@@ -127,9 +113,9 @@ int shm::open_process(pid_t pid, uint64_t)
 
 bool shm::has_ended(int process)
 {
-    step("poll of a process");
+    explorer().step("poll of a process");
     const bool has = is_readable(process);
-    learned(has);
+    explorer().learned(has);
     return has;
 }
 
@@ -158,15 +144,15 @@ void shm::unlink_own(const char *, int)
 
 int shm::open_fifo(const char *name)
 {
-    step("open");
+    explorer().step("open");
     const int fd = open_fifo_fd(name);
-    learned(fd >= 0);
+    explorer().learned(fd >= 0);
     return fd;
 }
 
 void shm::write_fifo(int fd)
 {
-    step("write to a FIFO");
+    explorer().step("write to a FIFO");
     Fifo &fifo = the.fifos[the.fifo_fds[fd]];
     fifo.is_full = true;
     if (explorer().is_running()) {
@@ -176,7 +162,7 @@ void shm::write_fifo(int fd)
 
 void shm::empty_fifo(int fd)
 {
-    step("read from a FIFO");
+    explorer().step("read from a FIFO");
     (void)is_readable(fd);
     the.fifos[the.fifo_fds[fd]].is_full = false;
 }
@@ -278,16 +264,16 @@ int __wrap_unlink(const char *name)
     if (!is_on) {
         return __real_unlink(name);
     }
-    step("unlink");
+    explorer().step("unlink");
     the.fifo_names.erase(name);
     return 0;
 }
 
 int __wrap_mkfifo(const char *name, mode_t)
 {
-    step("mkfifo");
+    explorer().step("mkfifo");
     const bool is_there = the.fifo_names.count(name) > 0;
-    learned(is_there);
+    explorer().learned(is_there);
     if (is_there) {
         errno = EEXIST;
         return -1;

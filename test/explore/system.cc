@@ -144,9 +144,7 @@ lawn_time_t now()
 
 void pass_time(lawn_time_t ticks)
 {
-    if (explorer().is_running()) {
-        explorer().step("time passes");
-    }
+    explorer().step("time passes");
     the.now += ticks;
 }
 
@@ -198,9 +196,7 @@ extern "C" {
 
 lawn_time_t __wrap_lawn_clock_read()
 {
-    if (explorer().is_running()) {
-        explorer().learned(the.now);
-    }
+    explorer().learned(the.now);
     return the.now;
 }
 
@@ -217,9 +213,7 @@ int __wrap_timerfd_create(int, int)
 
 int __wrap_timerfd_settime(int fd, int, const itimerspec *spec, itimerspec *)
 {
-    if (explorer().is_running()) {
-        explorer().step("timerfd_settime");
-    }
+    explorer().step("timerfd_settime");
     const auto timer = the.timers.find(fd);
     if (timer == the.timers.end()) {
         errno = EBADF;
@@ -288,9 +282,7 @@ int __wrap_epoll_wait(int epoll, epoll_event *events, int most, int msec)
         }
     }
     const int count = count_ready(set, events, most);
-    if (explorer().is_running()) {
-        explorer().learned(static_cast<uint64_t>(count));
-    }
+    explorer().learned(static_cast<uint64_t>(count));
     return count;
 }
 
@@ -301,9 +293,7 @@ int __wrap_close(int fd)
     if (!is_on) {
         return __real_close(fd);
     }
-    if (explorer().is_running()) {
-        explorer().step("close");
-    }
+    explorer().step("close");
     the.timers.erase(fd);
     the.epolls.erase(fd);
     the.fifo_fds.erase(fd);
@@ -428,10 +418,26 @@ unsigned __real_lawn_engine_progress(void *engine);
 // A loop of the library's own threads: nothing is left of the last time.
 unsigned __wrap_lawn_engine_progress(void *engine)
 {
-    if (explorer().is_running()) {
-        explorer().end_operation(0);
-    }
+    explorer().end_operation(0);
     return __real_lawn_engine_progress(engine);
+}
+
+// An assertion of the library.
+void __wrap___assert_fail(const char *what, const char *, unsigned,
+                          const char *)
+{
+    explorer().violate(what);
+}
+
+int __real_nanosleep(const timespec *wanted, timespec *left);
+
+int __wrap_nanosleep(const timespec *wanted, timespec *left)
+{
+    if (!is_on) {
+        return __real_nanosleep(wanted, left);
+    }
+    explorer().nap();
+    return 0;
 }
 
 int __real_sched_yield();
@@ -441,9 +447,7 @@ int __wrap_sched_yield()
     if (!is_on) {
         return __real_sched_yield();
     }
-    if (explorer().is_running()) {
-        explorer().pause();
-    }
+    explorer().pause();
     return 0;
 }
 

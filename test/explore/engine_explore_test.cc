@@ -1,0 +1,269 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// An engine that sleeps, under the explorer: other threads start, stop and
+// retire timers of its box. The time goes by only when nobody can go on. So a
+// timer is called at its due time, or a wake-up was lost.
+
+#include "explorer.h"
+#include "system.h"
+
+#include <lawn/engine.h>
+#include <lawn/shared.h>
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+using namespace explore;
+
+namespace
+{
+
+constexpr unsigned most_timers = 2;
+
+struct Op {
+    enum What { start, stop, stop_and_sync, retire } what;
+    unsigned timer;
+    lawn_time_t ttl;
+};
+
+struct EngineScenario {
+    const char *name;
+    std::vector<std::vector<Op>> threads;
+    lawn_time_t own_ttl = 0;  // of a timer of the engine; 0: it has none
+    lawn_time_t max_wait = 0; // of two waits at first; 0: there are none
+};
+
+class EngineProgram final : public Program
+{
+public:
+    explicit EngineProgram(const EngineScenario &scenario) : scenario_(scenario)
+    {
+    }
+
+    void set_up() override
+    {
+        lawn_engine_params_t params = {};
+        params.lawn.allocator = allocator();
+        check(lawn_engine_create(&params, &engine_) == LAWN_OK);
+        lawn_box_t *const box = lawn_engine_box(engine_);
+        check(box && lawn_engine_fd(engine_) >= 0);
+        timers_ = static_cast<lawn_shared_t *>(
+            explorer().memory().allocate(most_timers * sizeof(lawn_shared_t)));
+        own_ = static_cast<lawn_timer_t *>(
+            explorer().memory().allocate(sizeof(lawn_timer_t)));
+        for (unsigned i = 0; i < most_timers; ++i) {
+            lawn_shared_init(&timers_[i], box, on_call);
+        }
+        lawn_timer_init(own_, on_own);
+        lawn_engine_progress(engine_);
+    }
+
+    void begin() override
+    {
+        for (unsigned i = 0; i < most_timers; ++i) {
+            events_[i] = {};
+        }
+        own_due_ = 0;
+        short_waits_ = scenario_.max_wait == 0 ? 0 : 2;
+        the_program = this;
+        for (unsigned i = 0; i < scenario_.threads.size(); ++i) {
+            at_[i] = 0;
+            explorer().add_thread([this, i] { run_ops(i); });
+        }
+        explorer().add_thread([this] { run_engine(); }, Explorer::End::never);
+    }
+
+    // The engine sleeps, and no timer runs.
+    void end() override
+    {
+        for (const Events &i : events_) {
+            explorer().expect(i.is_due == 0, "a timer is not called");
+            explorer().expect(i.retires == i.releases,
+                              "a release for a retire");
+        }
+        explorer().expect(own_due_ == 0, "the engine's timer is not called");
+    }
+
+    uint64_t hash() const override
+    {
+        uint64_t hash = mix(hash_of_system(), own_due_ * 4 + short_waits_);
+        for (unsigned i = 0; i < scenario_.threads.size(); ++i) {
+            hash = mix(hash, at_[i]);
+        }
+        for (const Events &i : events_) {
+            hash = mix(hash, i.due);
+            hash = mix(hash, i.is_due + 2U * i.is_called + 4U * i.retires +
+                                 8U * i.releases);
+        }
+        return hash;
+    }
+
+private:
+    struct Events {
+        lawn_time_t due;
+        bool is_due;
+        bool is_called; // it is in its callback
+        unsigned retires;
+        unsigned releases;
+    };
+
+    static void check(bool holds)
+    {
+        if (!holds) {
+            abort();
+        }
+    }
+
+    static Events &events_of(const lawn_shared_t *timer)
+    {
+        return the_program->events_[timer - the_program->timers_];
+    }
+
+    static void expect_in_time(lawn_time_t due)
+    {
+        explorer().expect(now() >= due, "called early");
+        // What the kernel is told is rounded up.
+        explorer().expect(now() <= due + 1, "called late");
+    }
+
+    static void on_call(lawn_shared_t *timer, lawn_time_t)
+    {
+        Events &events = events_of(timer);
+        explorer().expect(events.is_due, "called for no start");
+        expect_in_time(events.due);
+        events.is_due = false;
+        events.is_called = true;
+        explorer().step("the callback");
+        events.is_called = false;
+    }
+
+    static void on_release(lawn_shared_t *timer, lawn_time_t)
+    {
+        Events &events = events_of(timer);
+        explorer().expect(!events.is_called, "released in its callback");
+        ++events.releases;
+    }
+
+    static void on_own(lawn_timer_t *, lawn_time_t)
+    {
+        expect_in_time(the_program->own_due_);
+        the_program->own_due_ = 0;
+    }
+
+    void run_engine()
+    {
+        if (scenario_.own_ttl != 0) {
+            own_due_ = now() + scenario_.own_ttl;
+            lawn_timer_start_at(lawn_engine_lawn(engine_), own_,
+                                lawn_engine_now(engine_), own_due_);
+        }
+        for (;;) {
+            if (lawn_engine_progress(engine_) != 0) {
+                continue;
+            }
+            if (short_waits_ != 0) {
+                --short_waits_;
+                wait_shortly(now() + scenario_.max_wait);
+            } else {
+                lawn_engine_wait(engine_, LAWN_TIME_INFINITY);
+            }
+        }
+    }
+
+    void wait_shortly(lawn_time_t until)
+    {
+        if (lawn_engine_wait(engine_, scenario_.max_wait) ==
+            LAWN_ERR_TIMED_OUT) {
+            explorer().expect(now() >= until, "waited too short");
+        }
+        explorer().expect(now() <= until + 1, "waited too long");
+    }
+
+    void run_ops(unsigned thread)
+    {
+        for (const Op &op : scenario_.threads[thread]) {
+            explorer().end_operation(act(op));
+            ++at_[thread];
+        }
+    }
+
+    uint64_t act(const Op &op)
+    {
+        lawn_shared_t *const timer = &timers_[op.timer];
+        Events &events = events_[op.timer];
+        switch (op.what) {
+        case Op::start:
+            events.due = now() + op.ttl;
+            events.is_due = true; // it may be called before the start returns
+            explorer().expect(lawn_shared_start(timer, events.due),
+                              "a start is refused");
+            return 0;
+        case Op::stop:
+        case Op::stop_and_sync: {
+            const bool was_active = lawn_shared_stop(timer);
+            events.is_due = events.is_due && !was_active;
+            if (op.what == Op::stop_and_sync) {
+                lawn_shared_sync(timer);
+                explorer().expect(!events.is_called && !events.is_due,
+                                  "called after a stop and a sync");
+            }
+            return was_active;
+        }
+        case Op::retire:
+            ++events.retires;
+            lawn_shared_retire(timer, on_release);
+            events.is_due = false; // the callback may have begun until now
+            return 0;
+        }
+        abort();
+    }
+
+    static EngineProgram *the_program;
+
+    const EngineScenario &scenario_;
+    lawn_engine_t *engine_ = nullptr;
+    lawn_shared_t *timers_ = nullptr;
+    lawn_timer_t *own_ = nullptr;
+    Events events_[most_timers] = {};
+    unsigned at_[most_threads] = {};
+    lawn_time_t own_due_ = 0;
+    unsigned short_waits_ = 0;
+};
+
+EngineProgram *EngineProgram::the_program;
+
+const EngineScenario scenarios[] = {
+    {"Start", {{{Op::start, 0, 0}}}},
+    {"StartFarAndNear", {{{Op::start, 0, 100}, {Op::start, 1, 50}}}},
+    {"StartNearer", {{{Op::start, 0, 100}, {Op::start, 0, 50}}}},
+    {"StartAndStop", {{{Op::start, 0, 10}, {Op::stop, 0, 0}}}},
+    {"StartBesideAnOwnTimer", {{{Op::start, 0, 50}}}, 100},
+    {"StartBehindAnOwnTimer", {{{Op::start, 0, 50}}}, 20},
+    {"StartBesideALimitedWait", {{{Op::start, 0, 50}}}, 0, 30},
+    {"StartStopAndSync", {{{Op::start, 0, 0}, {Op::stop_and_sync, 0, 0}}}},
+    {"Retire", {{{Op::retire, 0, 0}}}},
+    {"StartAndRetire", {{{Op::start, 0, 0}, {Op::retire, 0, 0}}}},
+    {"TwoStarts", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}},
+    {"StartBesideARetire", {{{Op::start, 0, 0}}, {{Op::retire, 1, 0}}}},
+};
+
+class ExploreEngine : public testing::TestWithParam<EngineScenario>
+{
+};
+
+TEST_P(ExploreEngine, EveryOrderOfStepsIsRight)
+{
+    EngineProgram program(GetParam());
+    const auto threads = static_cast<unsigned>(GetParam().threads.size() + 1);
+    const Result result = explorer().explore(&program, usual_limits(threads));
+    leave_system();
+    EXPECT_EQ(result.violation, "") << result.report();
+    EXPECT_TRUE(result.is_complete);
+    std::cout << result.summary() << '\n';
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExploreEngine, testing::ValuesIn(scenarios),
+                         [](const auto &i) { return i.param.name; });
+
+} // namespace
