@@ -182,7 +182,7 @@ bool is_in_burst(lawn_conn_t *conn, lawn_time_t now)
     if (now - conn->burst_at < conn->srtt >> 9) {
         return true;
     }
-    if (now - conn->unacked_since >= conn->srtt >> 2) {
+    if (now >= add_saturating(conn->unacked_since, conn->srtt >> 3)) {
         conn->burst_at = now;
     }
     return false;

@@ -390,37 +390,40 @@ TEST_F(ConnOldest, ThatAnswersOvertakeIsForgotten)
 TEST_F(ConnOldest, ABurstDoesNotTeachHowLongEvidenceWaits)
 {
     open_steady();
-    const auto evidence_age_after = [this](lawn_time_t late,
-                                           lawn_time_t apart) {
-        for (int pause = 0; pause < 4; ++pause) {
+    // One is sent and, after `heard`, answered. Of two that are sent with it,
+    // the later one is answered after `late`, and the other one after `apart`.
+    const auto overtake = [this](lawn_time_t heard, lawn_time_t late,
+                                 lawn_time_t apart) {
+        send();
+        const lawn_time_t sent_at = now_;
+        for (int i = 1; i <= 2; ++i) {
+            run_to(sent_at + static_cast<lawn_time_t>(i));
             send();
-            const lawn_time_t sent_at = now_;
-            run_to(sent_at + 1);
-            send();
-            run_to(sent_at + late);
-            lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 1, sent_at);
-            run_to(now_ + apart);
-            lawn_conn_on_ack_oldest(&conn_, now_, sent_at, infinity);
-            for (int i = 0; i < 500; ++i) {
+        }
+        run_to(sent_at + heard);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at, sent_at + 1);
+        run_to(sent_at + late);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 2, sent_at + 1);
+        const lawn_time_t due = lawn_timer_deadline(&conn_.retransmit);
+        run_to(now_ + apart);
+        lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 1, infinity);
+        return due - sent_at;
+    };
+    const auto evidence_age_after = [&](lawn_time_t late, lawn_time_t apart) {
+        for (int i = 0; i < 4; ++i) {
+            overtake(8 * msec, late, apart);
+            for (int j = 0; j < 500; ++j) {
                 send();
                 run_to(now_ + 8 * msec);
                 lawn_conn_on_ack_oldest(&conn_, now_, now_ - 8 * msec,
                                         infinity);
             }
         }
-        send();
-        const lawn_time_t sent_at = now_;
-        run_to(sent_at + 1);
-        send();
-        run_to(sent_at + 8 * msec);
-        lawn_conn_on_ack_oldest(&conn_, now_, sent_at + 1, sent_at);
-        const lawn_time_t due = lawn_timer_deadline(&conn_.retransmit);
-        lawn_conn_on_ack_oldest(&conn_, now_, sent_at, infinity);
-        return due - sent_at;
+        return overtake(7 * msec, 8 * msec, 0);
     };
     EXPECT_LT(evidence_age_after(160 * msec, 100 * usec), 10 * msec);
     // This was no pause.
-    EXPECT_GT(evidence_age_after(12 * msec, 100 * usec), 12 * msec);
+    EXPECT_GT(evidence_age_after(14 * msec, 100 * usec), 12 * msec);
     // This was no burst.
     EXPECT_GT(evidence_age_after(160 * msec, 2 * msec), 100 * msec);
 }
