@@ -152,10 +152,10 @@ lawn_status_t make_fifo(lawn_shm_client_t *client, const struct stat &file)
         errno = EACCES;
         status = is_gone ? use_fifo(client, name, file) : status;
     }
-    // An owner that has closed the memory before may not have found the FIFO.
-    // One that closes it later does.
-    if (status == LAWN_OK &&
-        Atomics::load(&client->memory.header->is_closed) != 0) {
+    // An owner that has closed the memory before may not have found the FIFO,
+    // or has removed it before this client could open it. One that closes the
+    // memory later finds it.
+    if (Atomics::load(&client->memory.header->is_closed) != 0) {
         status = LAWN_ERR_NO_ELEM;
     }
     if (status != LAWN_OK) {
