@@ -14,6 +14,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace explore
 {
@@ -37,6 +38,9 @@ struct Fifo {
     View view; // of those who have written to it
 };
 
+// With its birth: another process may have the number later.
+using Process = std::pair<pid_t, uint64_t>;
+
 struct System {
     lawn_time_t now;
     int next_fd;
@@ -47,8 +51,9 @@ struct System {
     std::map<std::string, int> fifo_names;
     std::map<int, Fifo> fifos; // by number; one without a name is not free
     std::map<int, int> fifo_fds;
-    std::map<int, pid_t> pidfds;
-    std::map<pid_t, View> dead;
+    std::map<int, Process> pidfds;
+    std::map<Process, View> dead;
+    std::map<pid_t, uint64_t> births;    // later ones than the first
     std::map<unsigned, pid_t> processes; // of threads
     pid_t process;                       // while no thread runs
     void *file;                          // of shared memory, mapped

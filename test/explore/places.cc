@@ -30,6 +30,17 @@ uintptr_t base()
     return found;
 }
 
+// In src/, from there on.
+const char *within_src(const char *line)
+{
+    const char *file = line;
+    while (const char *const next = strstr(file, "/src/")) {
+        file = next + strlen("/src/");
+    }
+    const char *const name = strrchr(line, '/');
+    return file != line ? file : name ? name + 1 : line;
+}
+
 // The steps that all go through say nothing of who makes them.
 bool is_of_all(const char *line)
 {
@@ -60,8 +71,7 @@ std::vector<std::string> lines_of(const std::vector<const void *> &places)
         } else if (!lines.empty() && lines.back().empty() &&
                    strchr(line, '?') == nullptr && !is_of_all(line)) {
             line[strcspn(line, " \n")] = '\0';
-            const char *const name = strrchr(line, '/');
-            lines.back() = name ? name + 1 : line;
+            lines.back() = within_src(line);
         }
     }
     if (names) {

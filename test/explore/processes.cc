@@ -43,9 +43,31 @@ void *shared_file()
     return the.file;
 }
 
+namespace
+{
+
+// That has the number now.
+Process process_of(pid_t pid)
+{
+    return {pid, shm::birth_of(pid)};
+}
+
+} // namespace
+
+size_t fifo_count()
+{
+    return the.fifo_names.size();
+}
+
 void end_process(unsigned thread)
 {
-    the.dead[the.processes[thread]].join(explorer().memory().view_of(thread));
+    the.dead[process_of(the.processes[thread])].join(
+        explorer().memory().view_of(thread));
+}
+
+void use_pid_again(pid_t pid)
+{
+    ++the.births[pid];
 }
 
 namespace
@@ -94,20 +116,24 @@ void shm::remove_leftovers(const char *, int, size_t)
 {
 }
 
-uint64_t shm::birth_of(pid_t)
+uint64_t shm::birth_of(pid_t pid)
 {
-    return 1;
+    const auto i = the.births.find(pid);
+    return i == the.births.end() ? 1 : 1 + i->second;
 }
 
-int shm::open_process(pid_t pid, uint64_t)
+int shm::open_process(pid_t pid, uint64_t birth)
 {
     explorer().step("pidfd_open");
-    explorer().learned(the.dead.count(pid));
-    if (the.dead.count(pid) > 0) {
+    const Process process = process_of(pid);
+    const bool is_gone =
+        the.dead.count(process) > 0 || (birth != 0 && birth != process.second);
+    explorer().learned(is_gone);
+    if (is_gone) {
         errno = ESRCH;
         return -1;
     }
-    the.pidfds[the.next_fd] = pid;
+    the.pidfds[the.next_fd] = process;
     return the.next_fd++;
 }
 

@@ -173,8 +173,11 @@ uint64_t hash_of_system()
     for (const auto &[epoll, set] : the.epolls) {
         hash = mix(hash, set.size());
     }
-    for (const auto &[pid, view] : the.dead) {
-        hash = mix(hash, static_cast<uint64_t>(pid));
+    for (const auto &[process, view] : the.dead) {
+        hash = mix(hash, static_cast<uint64_t>(process.first));
+    }
+    for (const auto &[pid, birth] : the.births) {
+        hash = mix(hash, birth);
     }
     return hash;
 }

@@ -10,6 +10,7 @@
 #include <lawn/base.h>
 #include <lawn/time.h>
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,9 +37,13 @@ void be_process(pid_t pid);
 void put_into_process(unsigned thread, pid_t pid);
 // All its threads have ended, this one as the last.
 void end_process(unsigned thread);
+// Another process has the number from now on.
+void use_pid_again(pid_t pid);
 
 // Where the file of shared memory is mapped.
 void *shared_file();
+// That have a name.
+size_t fifo_count();
 
 uint64_t hash_of_system();
 

@@ -5,14 +5,10 @@
 // time goes by only when nobody can go on, so a timer is called at its due
 // time, or a wake-up was lost.
 
-#include "explorer.h"
+#include "scenarios.h"
 #include "system.h"
 
 #include <lawn/service.h>
-
-#include <gtest/gtest.h>
-
-#include <iostream>
 
 using namespace explore;
 
@@ -27,7 +23,7 @@ struct Op {
     lawn_time_t ttl;
 };
 
-struct Scenario {
+struct ServiceScenario {
     const char *name;
     std::vector<std::vector<Op>> threads;
     bool one_lane = false;
@@ -37,7 +33,8 @@ struct Scenario {
 class ServiceProgram final : public Program
 {
 public:
-    explicit ServiceProgram(const Scenario &scenario) : scenario_(scenario)
+    explicit ServiceProgram(const ServiceScenario &scenario)
+        : scenario_(scenario)
     {
     }
 
@@ -47,12 +44,12 @@ public:
         lawn_service_params_t params = {};
         params.allocator = allocator();
         params.max_pending = scenario_.max_pending;
-        check(lawn_service_create(&params, &service_) == LAWN_OK);
+        require(lawn_service_create(&params, &service_) == LAWN_OK);
         // The nodes are made, so that no state differs by them.
         lawn_service_timer_t first;
-        check(lawn_service_start(service_, 1000, on_call, nullptr, &first) ==
-              LAWN_OK);
-        check(lawn_service_cancel(service_, first) == LAWN_OK);
+        require(lawn_service_start(service_, 1000, on_call, nullptr, &first) ==
+                LAWN_OK);
+        require(lawn_service_cancel(service_, first) == LAWN_OK);
     }
 
     void begin() override
@@ -103,13 +100,6 @@ private:
         bool has_handle;
         lawn_service_timer_t handle;
     };
-
-    static void check(bool holds)
-    {
-        if (!holds) {
-            abort();
-        }
-    }
 
     static void on_call(void *arg)
     {
@@ -188,23 +178,14 @@ private:
         return static_cast<uint64_t>(status + 100);
     }
 
-    const Scenario &scenario_;
+    const ServiceScenario &scenario_;
     lawn_service_t *service_ = nullptr;
     Timer timers_[most_timers];
     unsigned at_[most_threads] = {};
     unsigned ended_ = 0;
 };
 
-Result explore_one(const Scenario &scenario)
-{
-    ServiceProgram program(scenario);
-    const auto threads = static_cast<unsigned>(scenario.threads.size() + 1);
-    const Result result = explorer().explore(&program, usual_limits(threads));
-    leave_system();
-    return result;
-}
-
-const Scenario scenarios[] = {
+const ServiceScenario scenarios[] = {
     {"Start", {{{Op::start, 0, 0}}}},
     {"StartFarAndNear", {{{Op::start, 0, 100}, {Op::start, 1, 50}}}},
     {"StartAndCancel", {{{Op::start, 0, 0}, {Op::cancel, 0, 0}}}},
@@ -217,19 +198,14 @@ const Scenario scenarios[] = {
      {{{Op::start, 0, 10}, {Op::cancel, 0, 0}, {Op::start, 1, 0}}}},
 };
 
-class ExploreService : public testing::TestWithParam<Scenario>
-{
-};
-
-TEST_P(ExploreService, EveryOrderOfStepsIsRight)
-{
-    const Result result = explore_one(GetParam());
-    EXPECT_EQ(result.violation, "") << result.report();
-    EXPECT_TRUE(result.is_complete);
-    std::cout << result.summary() << '\n';
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ExploreService, testing::ValuesIn(scenarios),
-                         [](const auto &i) { return i.param.name; });
-
 } // namespace
+
+std::vector<Scenario> explore::service_scenarios()
+{
+    std::vector<Scenario> all;
+    for (const ServiceScenario &i : scenarios) {
+        all.push_back({i.name, static_cast<unsigned>(i.threads.size() + 1),
+                       [&i] { return std::make_unique<ServiceProgram>(i); }});
+    }
+    return all;
+}

@@ -5,15 +5,11 @@
 // called once, in time, by whoever has its shard then, and each move comes to
 // its end, whatever else happens.
 
-#include "explorer.h"
+#include "scenarios.h"
 #include "system.h"
 
 #include <lawn/group.h>
 #include <lawn/shared.h>
-
-#include <gtest/gtest.h>
-
-#include <iostream>
 
 using namespace explore;
 
@@ -48,18 +44,18 @@ public:
         lawn_group_params_t params = {};
         params.shards = scenario_.shards;
         params.lawn.allocator = allocator();
-        check(lawn_group_create(&params, &group_) == LAWN_OK);
+        require(lawn_group_create(&params, &group_) == LAWN_OK);
         for (unsigned i = 0; i < engines; ++i) {
             lawn_engine_params_t of_engine = {};
             of_engine.clock = lawn_group_time;
             of_engine.clock_arg = group_;
             of_engine.lawn.allocator = allocator();
-            check(lawn_engine_create(&of_engine, &engines_[i]) == LAWN_OK);
-            check(lawn_group_add_engine(group_, engines_[i], &workers_[i]) ==
-                  LAWN_OK);
+            require(lawn_engine_create(&of_engine, &engines_[i]) == LAWN_OK);
+            require(lawn_group_add_engine(group_, engines_[i], &workers_[i]) ==
+                    LAWN_OK);
             lawn_engine_progress(engines_[i]);
         }
-        check(lawn_group_moving(group_) == 0);
+        require(lawn_group_moving(group_) == 0);
         timers_ = static_cast<Timer *>(
             explorer().memory().allocate(2 * sizeof(Timer)));
         for (unsigned i = 0; i < 2; ++i) {
@@ -110,13 +106,6 @@ private:
     struct Timer {
         lawn_shared_t timer;
     };
-
-    static void check(bool holds)
-    {
-        if (!holds) {
-            abort();
-        }
-    }
 
     static void on_call(lawn_shared_t *timer, lawn_time_t)
     {
@@ -217,21 +206,14 @@ const GroupScenario scenarios[] = {
     {"BalanceAndStart", {{Op::balance, 0, 0}, {Op::start, 0, 0}}, false, 2},
 };
 
-class ExploreGroup : public testing::TestWithParam<GroupScenario>
-{
-};
-
-TEST_P(ExploreGroup, EveryOrderOfStepsIsRight)
-{
-    GroupProgram program(GetParam());
-    const Result result = explorer().explore(&program, usual_limits(3));
-    leave_system();
-    EXPECT_EQ(result.violation, "") << result.report();
-    EXPECT_TRUE(result.is_complete);
-    std::cout << result.summary() << '\n';
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ExploreGroup, testing::ValuesIn(scenarios),
-                         [](const auto &i) { return i.param.name; });
-
 } // namespace
+
+std::vector<Scenario> explore::group_scenarios()
+{
+    std::vector<Scenario> all;
+    for (const GroupScenario &i : scenarios) {
+        all.push_back({i.name, engines + 1,
+                       [&i] { return std::make_unique<GroupProgram>(i); }});
+    }
+    return all;
+}

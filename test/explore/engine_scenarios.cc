@@ -4,15 +4,11 @@
 // retire timers of its box. The time goes by only when nobody can go on. So a
 // timer is called at its due time, or a wake-up was lost.
 
-#include "explorer.h"
+#include "scenarios.h"
 #include "system.h"
 
 #include <lawn/engine.h>
 #include <lawn/shared.h>
-
-#include <gtest/gtest.h>
-
-#include <iostream>
 
 using namespace explore;
 
@@ -45,9 +41,9 @@ public:
     {
         lawn_engine_params_t params = {};
         params.lawn.allocator = allocator();
-        check(lawn_engine_create(&params, &engine_) == LAWN_OK);
+        require(lawn_engine_create(&params, &engine_) == LAWN_OK);
         lawn_box_t *const box = lawn_engine_box(engine_);
-        check(box && lawn_engine_fd(engine_) >= 0);
+        require(box && lawn_engine_fd(engine_) >= 0);
         timers_ = static_cast<lawn_shared_t *>(
             explorer().memory().allocate(most_timers * sizeof(lawn_shared_t)));
         own_ = static_cast<lawn_timer_t *>(
@@ -107,13 +103,6 @@ private:
         unsigned retires;
         unsigned releases;
     };
-
-    static void check(bool holds)
-    {
-        if (!holds) {
-            abort();
-        }
-    }
 
     static Events &events_of(const lawn_shared_t *timer)
     {
@@ -248,22 +237,14 @@ const EngineScenario scenarios[] = {
     {"StartBesideARetire", {{{Op::start, 0, 0}}, {{Op::retire, 1, 0}}}},
 };
 
-class ExploreEngine : public testing::TestWithParam<EngineScenario>
-{
-};
-
-TEST_P(ExploreEngine, EveryOrderOfStepsIsRight)
-{
-    EngineProgram program(GetParam());
-    const auto threads = static_cast<unsigned>(GetParam().threads.size() + 1);
-    const Result result = explorer().explore(&program, usual_limits(threads));
-    leave_system();
-    EXPECT_EQ(result.violation, "") << result.report();
-    EXPECT_TRUE(result.is_complete);
-    std::cout << result.summary() << '\n';
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ExploreEngine, testing::ValuesIn(scenarios),
-                         [](const auto &i) { return i.param.name; });
-
 } // namespace
+
+std::vector<Scenario> explore::engine_scenarios()
+{
+    std::vector<Scenario> all;
+    for (const EngineScenario &i : scenarios) {
+        all.push_back({i.name, static_cast<unsigned>(i.threads.size() + 1),
+                       [&i] { return std::make_unique<EngineProgram>(i); }});
+    }
+    return all;
+}
