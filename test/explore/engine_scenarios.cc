@@ -16,6 +16,7 @@ namespace
 {
 
 constexpr unsigned most_timers = 2;
+constexpr lawn_time_t rounding = 1; // of what the kernel is told
 
 struct Op {
     enum What { start, stop, stop_and_sync, retire } what;
@@ -109,18 +110,11 @@ private:
         return the_program->events_[timer - the_program->timers_];
     }
 
-    static void expect_in_time(lawn_time_t due)
-    {
-        explorer().expect(now() >= due, "called early");
-        // What the kernel is told is rounded up.
-        explorer().expect(now() <= due + 1, "called late");
-    }
-
     static void on_call(lawn_shared_t *timer, lawn_time_t)
     {
         Events &events = events_of(timer);
         explorer().expect(events.is_due, "called for no start");
-        expect_in_time(events.due);
+        expect_in_time(events.due, rounding);
         events.is_due = false;
         events.is_called = true;
         explorer().step("the callback");
@@ -136,7 +130,7 @@ private:
 
     static void on_own(lawn_timer_t *, lawn_time_t)
     {
-        expect_in_time(the_program->own_due_);
+        expect_in_time(the_program->own_due_, rounding);
         the_program->own_due_ = 0;
     }
 

@@ -134,6 +134,8 @@ public:
     void expect(bool holds, const char *what);
 
     // ---- For what stands below the library (tsan.cc, system.cc)
+    // pause(), nap(), step(), learned() and end_operation() do nothing if no
+    // thread runs.
     bool is_running() const // one of the threads runs
     {
         return current_ != nobody;

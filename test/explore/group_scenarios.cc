@@ -56,12 +56,12 @@ public:
             lawn_engine_progress(engines_[i]);
         }
         require(lawn_group_moving(group_) == 0);
-        timers_ = static_cast<Timer *>(
-            explorer().memory().allocate(2 * sizeof(Timer)));
+        timers_ = static_cast<lawn_shared_t *>(
+            explorer().memory().allocate(2 * sizeof(lawn_shared_t)));
         for (unsigned i = 0; i < 2; ++i) {
             lawn_shard_t *const shard =
                 lawn_group_shard(group_, i % scenario_.shards);
-            lawn_shared_init(&timers_[i].timer, lawn_shard_box(shard), on_call);
+            lawn_shared_init(&timers_[i], lawn_shard_box(shard), on_call);
         }
     }
 
@@ -103,20 +103,12 @@ public:
     }
 
 private:
-    struct Timer {
-        lawn_shared_t timer;
-    };
-
     static void on_call(lawn_shared_t *timer, lawn_time_t)
     {
         GroupProgram &self = *the_program;
-        const auto i = static_cast<unsigned>(reinterpret_cast<Timer *>(timer) -
-                                             self.timers_);
+        const auto i = static_cast<unsigned>(timer - self.timers_);
         ++self.calls_[i];
-        const lawn_time_t time = now();
-        explorer().expect(time >= self.due_[i], "called early");
-        explorer().expect(time - self.due_[i] < lawn_time_from_sec(1),
-                          "called late");
+        expect_in_time(self.due_[i], lawn_time_from_sec(1) - 1);
     }
 
     void run_engine(unsigned i)
@@ -151,11 +143,11 @@ private:
             due_[op.number] =
                 now() + lawn_time_from_sec(static_cast<double>(op.ttl));
             explorer().expect(
-                lawn_shared_start(&timers_[op.number].timer, due_[op.number]),
+                lawn_shared_start(&timers_[op.number], due_[op.number]),
                 "a start is refused");
             return 0;
         case Op::stop:
-            if (lawn_shared_stop(&timers_[op.number].timer)) {
+            if (lawn_shared_stop(&timers_[op.number])) {
                 explorer().expect(calls_[op.number] == 0,
                                   "stopped, and called");
                 due_[op.number] = 0;
@@ -180,7 +172,7 @@ private:
     lawn_group_t *group_ = nullptr;
     lawn_engine_t *engines_[engines] = {};
     lawn_worker_t *workers_[engines] = {};
-    Timer *timers_ = nullptr;
+    lawn_shared_t *timers_ = nullptr;
     lawn_time_t due_[2] = {};
     unsigned calls_[2] = {};
     unsigned at_ = 0;

@@ -26,4 +26,10 @@ void require(bool holds)
     }
 }
 
+void expect_in_time(lawn_time_t due, lawn_time_t most_late)
+{
+    explorer().expect(now() >= due, "called early");
+    explorer().expect(now() - due <= most_late, "called late");
+}
+
 } // namespace explore

@@ -8,6 +8,8 @@
 
 #include "explorer.h"
 
+#include <lawn/time.h>
+
 #include <functional>
 #include <memory>
 #include <vector>
@@ -30,6 +32,9 @@ Result explore(const Scenario &scenario, const Limits &limits);
 
 // For set_up(): ends the program if it cannot be set up.
 void require(bool holds);
+
+// For callbacks: it is not before `due`, nor more than `most_late` after it.
+void expect_in_time(lawn_time_t due, lawn_time_t most_late);
 
 } // namespace explore
 

@@ -105,9 +105,7 @@ private:
     {
         Timer *const timer = static_cast<Timer *>(arg);
         ++timer->calls;
-        explorer().expect(now() >= timer->due, "called early");
-        // What the kernel is told is rounded up.
-        explorer().expect(now() <= timer->due + 1, "called late");
+        expect_in_time(timer->due, 1); // what the kernel is told is rounded up
     }
 
     static void on_unprocessed(void *arg, void *)

@@ -10,95 +10,81 @@ using namespace explore::shm;
 namespace
 {
 
-// ---- Operations. Those of the first timer need not name it.
-
-Op alloc(unsigned timer = 0)
+// On the first timer, if they do not say so.
+namespace op
 {
-    return {Op::alloc, timer, 0};
-}
 
-Op alloc_again(unsigned timer = 0)
-{
-    return {Op::alloc_again, timer, 0};
-}
+constexpr Op alloc = {Op::alloc, 0, 0};
+constexpr Op alloc_second = {Op::alloc, 1, 0};
+constexpr Op alloc_again = {Op::alloc_again, 0, 0};
+constexpr Op stop = {Op::stop, 0, 0};
+constexpr Op wait = {Op::wait, 0, 0};
+constexpr Op release = {Op::release, 0, 0};
+constexpr Op release_in_start = {Op::release_in_start, 0, 0};
+constexpr Op open = {Op::open, 0, 0};
+constexpr Op close = {Op::close, 0, 0};
 
-Op close(unsigned timer = 0)
-{
-    return {Op::close, timer, 0};
-}
-
-Op open(unsigned timer = 0)
-{
-    return {Op::open, timer, 0};
-}
-
-Op release(unsigned timer = 0)
-{
-    return {Op::release, timer, 0};
-}
-
-Op release_in_start(unsigned timer = 0)
-{
-    return {Op::release_in_start, timer, 0};
-}
-
-Op start(lawn_time_t seconds, unsigned timer = 0)
+constexpr Op start(lawn_time_t seconds, unsigned timer = 0)
 {
     return {Op::start, timer, seconds};
 }
 
-Op stop(unsigned timer = 0)
-{
-    return {Op::stop, timer, 0};
-}
-
-Op wait(unsigned timer = 0)
-{
-    return {Op::wait, timer, 0};
-}
+} // namespace op
 
 const ShmScenario scenarios[] = {
-    {"StartAndWait", {{alloc(), start(50), wait()}}},
-    {"DueAtOnce", {{alloc(), start(0), wait()}}},
-    {"StartAndStop", {{alloc(), start(0), stop(), wait()}}},
-    {"StartAndStartEarlier", {{alloc(), start(90), start(40), wait()}}},
-    {"StartAgainWhenDue", {{alloc(), start(0), start(40), wait()}}},
-    {"StartTwice", {{alloc(), start(0), start(0), wait()}}},
-    {"StartAfterAnEvent", {{alloc(), start(40), wait(), start(90), wait()}}},
-    {"StopAndStartLater", {{alloc(), start(0), stop(), start(40), wait()}}},
-    {"Release", {{alloc(), start(0), release()}}},
+    {"StartAndWait", {{op::alloc, op::start(50), op::wait}}},
+    {"DueAtOnce", {{op::alloc, op::start(0), op::wait}}},
+    {"StartAndStop", {{op::alloc, op::start(0), op::stop, op::wait}}},
+    {"StartAndStartEarlier",
+     {{op::alloc, op::start(90), op::start(40), op::wait}}},
+    {"StartAgainWhenDue", {{op::alloc, op::start(0), op::start(40), op::wait}}},
+    {"StartTwice", {{op::alloc, op::start(0), op::start(0), op::wait}}},
+    {"StartAfterAnEvent",
+     {{op::alloc, op::start(40), op::wait, op::start(90), op::wait}}},
+    {"StopAndStartLater",
+     {{op::alloc, op::start(0), op::stop, op::start(40), op::wait}}},
+    {"Release", {{op::alloc, op::start(0), op::release}}},
     {"AllocAgain",
-     {{alloc(), start(90), release(), alloc_again(), start(95), wait()}},
+     {{op::alloc, op::start(90), op::release, op::alloc_again, op::start(95),
+       op::wait}},
      one_timer},
-    {"Close", {{alloc(), start(50), close()}, {close()}}, four_places},
+    {"Close",
+     {{op::alloc, op::start(50), op::close}, {op::close}},
+     four_places},
     {"TwoClients",
-     {{alloc(), start(50), wait()}, {alloc(), start(40), wait()}}},
-    {"Killed", {{alloc(), start(50), wait()}}, is_killed},
-    {"KilledAtARelease", {{alloc(), start(0), release()}}, is_killed},
-    {"KilledWhileItOpens", {{open()}}, is_killed | opens},
-    {"KilledWhileItCloses", {{alloc(), start(0), close()}}, is_killed},
-    {"OpensInThePlaceOfAnother", {{close()}, {open(), alloc()}}, one_place},
+     {{op::alloc, op::start(50), op::wait},
+      {op::alloc, op::start(40), op::wait}}},
+    {"Killed", {{op::alloc, op::start(50), op::wait}}, is_killed},
+    {"KilledAtARelease", {{op::alloc, op::start(0), op::release}}, is_killed},
+    {"KilledWhileItOpens", {{op::open}}, is_killed | opens},
+    {"KilledWhileItCloses", {{op::alloc, op::start(0), op::close}}, is_killed},
+    {"OpensInThePlaceOfAnother",
+     {{op::close}, {op::open, op::alloc}},
+     one_place},
     {"KilledBesideAnother",
-     {{alloc(), start(50)}, {alloc(), start(40), wait()}},
+     {{op::alloc, op::start(50)}, {op::alloc, op::start(40), op::wait}},
      is_killed},
     {"TwoThreadsOfAClient",
-     {{alloc(), start(50), wait()}, {start(40)}},
+     {{op::alloc, op::start(50), op::wait}, {op::start(40)}},
      are_threads},
     {"TwoThreadsBesideAnotherTimer",
-     {{alloc(1), start(45, 1), alloc(), start(50), wait()}, {start(40)}},
+     {{op::alloc_second, op::start(45, 1), op::alloc, op::start(50), op::wait},
+      {op::start(40)}},
      are_threads},
     {"ReleasedInAStart",
-     {{alloc(), start(50)}, {release_in_start()}},
+     {{op::alloc, op::start(50)}, {op::release_in_start}},
      are_threads},
     {"StartsBesideAnOwnerThatCloses",
-     {{alloc(), start(0), close()}},
+     {{op::alloc, op::start(0), op::close}},
      owner_closes},
     {"WaitsBesideAnOwnerThatCloses",
-     {{alloc(), start(50), wait(), close()}},
+     {{op::alloc, op::start(50), op::wait, op::close}},
      owner_closes},
-    {"OpensBesideAnOwnerThatCloses", {{open(), close()}}, opens | owner_closes},
+    {"OpensBesideAnOwnerThatCloses",
+     {{op::open, op::close}},
+     opens | owner_closes},
     {"KilledAndItsPidUsedAgain",
-     {{open(), alloc(), start(0)}},
+     {{op::open, op::alloc, op::start(0)}},
      is_killed | opens | pid_is_used_again},
 };
 
