@@ -5,7 +5,8 @@
 // same by a queue for that TTL. Passes of an engine that has nothing to do,
 // before and after it has a box for shared timers; and re-arms by their owner.
 // A message of a connection and its ACK, beside two re-arms of bare timers with
-// the TTLs of a connection. Packets of a thousand paced flows.
+// the TTLs of a connection. Packets of a thousand paced flows. A start and a
+// cancel of a service, beside a lawn behind a mutex.
 
 #include "finish.h"
 
@@ -13,11 +14,13 @@
 #include <lawn/engine.h>
 #include <lawn/pacer.h>
 #include <lawn/queue.h>
+#include <lawn/service.h>
 #include <lawn/shared.h>
 #include <lawn/timer.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <vector>
 
 namespace
@@ -33,6 +36,8 @@ struct World {
     lawn_t *lawn = nullptr;
     lawn_queue_t *queue = nullptr;
     lawn_engine_t *engine = nullptr;
+    lawn_service_t *service = nullptr;
+    std::mutex mutex;
     lawn_shared_t shared = {};
     std::vector<lawn_timer_t> timers;
     std::vector<lawn_timer_t> retransmits;
@@ -49,6 +54,14 @@ lawn_time_t clock_of(void *arg)
 
 void on_expired(lawn_timer_t *, lawn_time_t)
 {
+}
+
+void make_timers(std::vector<lawn_timer_t> *made, size_t count)
+{
+    made->resize(count);
+    for (lawn_timer_t &timer : *made) {
+        lawn_timer_init(&timer, on_expired);
+    }
 }
 
 template <class Operation> void repeat(World &world, Operation &&operation)
@@ -270,17 +283,39 @@ OPERATION(op_idle_pass_box)(World &world)
     repeat(world, pass);
 }
 
+// A service does more: it has handles, and wakes its thread.
+void serve_one(World &world, lawn_timer_t &)
+{
+    lawn_service_timer_t handle;
+    lawn_service_start(
+        world.service, ttl, [](void *) {}, nullptr, &handle);
+    lawn_service_cancel(world.service, handle);
+}
+
+OPERATION(op_service)(World &world)
+{
+    repeat(world, serve_one);
+}
+
+OPERATION(op_mutex)(World &world)
+{
+    repeat(world, [](World &here, lawn_timer_t &timer) {
+        {
+            const std::lock_guard<std::mutex> guard(here.mutex);
+            lawn_timer_start(here.lawn, &timer, lawn_get_time(), ttl);
+        }
+        const std::lock_guard<std::mutex> guard(here.mutex);
+        lawn_timer_stop(here.lawn, &timer);
+    });
+}
+
 void open_conns(World &world, const lawn_conn_ops_t &ops)
 {
     lawn_conn_params_t conn_params;
     lawn_conn_params_init(&conn_params);
-    world.retransmits.resize(conns);
-    world.keepalives.resize(conns);
     world.conns.resize(conns);
-    for (size_t i = 0; i < conns; ++i) {
-        lawn_timer_init(&world.retransmits[i], on_expired);
-        lawn_timer_init(&world.keepalives[i], on_expired);
-        if (lawn_conn_open(world.engine, &conn_params, &ops, &world.conns[i]) !=
+    for (lawn_conn_t &conn : world.conns) {
+        if (lawn_conn_open(world.engine, &conn_params, &ops, &conn) !=
             LAWN_OK) {
             std::exit(1);
         }
@@ -321,10 +356,9 @@ int main(int argc, char **argv)
         lawn_engine_create(&params, &world.engine) != LAWN_OK) {
         return 1;
     }
-    world.timers.resize(timers);
-    for (lawn_timer_t &timer : world.timers) {
-        lawn_timer_init(&timer, on_expired);
-    }
+    make_timers(&world.timers, timers);
+    make_timers(&world.retransmits, conns);
+    make_timers(&world.keepalives, conns);
     open_conns(world, {});
     op_nothing(world);
     op_start(world);
@@ -366,5 +400,13 @@ int main(int argc, char **argv)
     op_conn_ask(world);
     close_conns(world);
     lawn_engine_destroy(world.engine);
+    if (lawn_service_create(nullptr, &world.service) != LAWN_OK) {
+        return 1;
+    }
+    repeat(world, serve_one); // the nodes are made
+    op_service(world);
+    op_mutex(world);
+    lawn_service_stop(world.service, nullptr, nullptr);
+    lawn_service_destroy(world.service);
     lawn_destroy(world.lawn);
 }

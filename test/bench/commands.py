@@ -96,6 +96,9 @@ def main():
             (["pacing", "word"], "unexpected argument 'word'")):
         check_refused(bench, options, f"lawn_bench: {error}; see --help")
     check_refused(idle, ["word"], "lawn_idle: unexpected argument 'word'")
+    result = run(instructions)
+    expect((result.returncode, result.stdout, result.stderr) == (0, "", ""),
+           f"lawn_instructions: {result}")
     check_refused(instructions, ["word"],
                   "lawn_instructions: unexpected argument 'word'")
     for options in ([""], ["", "insertion"], ["insertion", ""]):
