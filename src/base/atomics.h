@@ -1,8 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Atomic accesses to memory that threads or processes share, by the compiler's
-// builtins. src/shared takes them as a template parameter, so that a test can
-// replace them.
+// builtins.
 
 #ifndef LAWN_SRC_BASE_ATOMICS_H
 #define LAWN_SRC_BASE_ATOMICS_H

@@ -1,13 +1,10 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The functions of lawn/shared.h: the steps of shared_ops.h with the compiler's
-// atomics, on a lawn.
+// The functions of lawn/shared.h, by the steps of shared_ops.h.
 
 #include "shared/shared_ops.h"
 
-#include "base/atomics.h"
 #include "base/forks.h"
-#include "base/patience.h"
 
 #include <pthread.h>
 
@@ -17,11 +14,7 @@ namespace lawn
 namespace
 {
 
-struct Builtins : Atomics {
-    using Patience = lawn::Patience; // Atomics has none
-};
-
-using Ops = SharedOps<Builtins>;
+using Ops = SharedOps;
 
 uintptr_t this_thread()
 {
@@ -104,13 +97,13 @@ void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
 
 bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)
 {
-    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
     return Ops::start(timer, deadline);
 }
 
 bool lawn_shared_start_slow(lawn_shared_t *timer, lawn_time_t deadline)
 {
-    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
     return Ops::start_local(timer, deadline);
 }
 
@@ -125,7 +118,7 @@ void lawn_shared_sync(lawn_shared_t *timer)
     // A callback of the parent has never ended in the child of a fork, where a
     // new thread may have the parent's number.
     const bool is_own =
-        Builtins::load(&box->running) == timer &&
+        Atomics::load(&box->running) == timer &&
         __atomic_load_n(&box->runner, __ATOMIC_RELAXED) == this_thread() &&
         __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks;
     LAWN_ASSERT(!is_own);
@@ -136,6 +129,6 @@ void lawn_shared_sync(lawn_shared_t *timer)
 
 void lawn_shared_retire(lawn_shared_t *timer, lawn_shared_fn_t released)
 {
-    LAWN_ASSERT((Builtins::load(&timer->flags) & retired) == 0);
+    LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
     Ops::retire(timer, released);
 }

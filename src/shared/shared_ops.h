@@ -1,8 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// Shared timers, step by step. `Atomics` provides the steps. In the library it
-// is the compiler's builtins (shared.cc). In the tests it is an explorer that
-// tries the ways in which the steps of several threads may interleave.
+// Shared timers, step by step. The explorer (test/explore/) tries the ways in
+// which the steps of several threads may interleave.
 //
 // What holds, for each timer that is not retired:
 //   1. `cover` is the deadline of the owner's plain timer, or INFINITY if the
@@ -27,13 +26,15 @@
 #ifndef LAWN_SRC_SHARED_SHARED_OPS_H
 #define LAWN_SRC_SHARED_SHARED_OPS_H
 
+#include "base/atomics.h"
+#include "base/patience.h"
 #include "base/ticks.h"
 #include "shared/box.h"
 
 namespace lawn
 {
 
-template <class Atomics> struct SharedOps {
+struct SharedOps {
     using Timer = lawn_shared_t;
     using Box = lawn_box_t;
 
@@ -332,7 +333,7 @@ template <class Atomics> struct SharedOps {
     {
         const Box *const box = timer->box;
         const uintptr_t run = Atomics::load(&box->runs);
-        typename Atomics::Patience patience;
+        Patience patience;
         while (Atomics::load(&box->running) == timer &&
                Atomics::load(&box->runs) == run &&
                __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks) {
@@ -380,7 +381,7 @@ template <class Atomics> struct SharedOps {
             }
         }
         forget_parent(box);
-        typename Atomics::Patience patience;
+        Patience patience;
         while (Atomics::load(&box->ringing) != 0) {
             patience.wait();
         }

@@ -84,6 +84,10 @@ uint64_t Explorer::load(void *at, unsigned size, Order order, const void *pc)
         memcpy(&value, at, size);
         return value;
     }
+    store_due();
+    if (threads_[current_]->delayed.at == at) {
+        store_delayed();
+    }
     sites_[pc] = {true, false, order};
     order = order_of(order, pc);
     arrive("load", at, pc);
@@ -91,14 +95,14 @@ uint64_t Explorer::load(void *at, unsigned size, Order order, const void *pc)
     Location &location = memory_.location(at, size);
     const uint32_t count = memory_.choices(current_, location, is_sc(order));
     result_.stale += count > 1;
-    const unsigned back = has_fault(Fault::stale, pc)
-                              ? memory_.choices(current_, location, false) - 1
-                              : choose_value(count);
+    const unsigned back =
+        has_fault(Fault::stale, pc)
+            ? std::min<unsigned>(memory_.newest(location.number), 1)
+            : choose_value(count);
     const uint64_t value =
         memory_.load(current_, location, back, acquires(order));
     learned(value);
     note("load", at, value, pc, back);
-    store_delayed();
     note_load(location, pc);
     return value;
 }
@@ -106,25 +110,40 @@ uint64_t Explorer::load(void *at, unsigned size, Order order, const void *pc)
 void Explorer::store(void *at, unsigned size, uint64_t value, Order order,
                      const void *pc)
 {
+    store_due();
     sites_[pc] = {false, true, order};
     if (has_fault(Fault::left_out, pc)) {
         step("left out");
     } else if (has_fault(Fault::later, pc)) {
         store_delayed();
-        threads_[current_]->delayed = {at, size, value, order, pc};
+        threads_[current_]->delayed = {at, size, value, order, pc, false};
     } else {
         store_now(at, size, value, order_of(order, pc), pc);
         store_delayed();
     }
 }
 
+void Explorer::has_stored(const void *at, uint64_t value)
+{
+    threads_[current_]->polled.clear();
+    threads_[current_]->rounds = 0;
+    program_->on_store(at, value);
+}
+
 void Explorer::store_delayed()
 {
     Delayed &delayed = threads_[current_]->delayed;
-    if (delayed.at) {
-        const Delayed now = delayed;
-        delayed = {};
+    const Delayed now = delayed;
+    delayed = {};
+    if (now.at) {
         store_now(now.at, now.size, now.value, now.order, now.pc);
+    }
+}
+
+void Explorer::store_due()
+{
+    if (threads_[current_]->delayed.is_due) {
+        store_delayed();
     }
 }
 
@@ -136,8 +155,7 @@ void Explorer::store_now(void *at, unsigned size, uint64_t value, Order order,
     check(at, size, true, true, pc);
     Location &location = memory_.location(at, size);
     memory_.store(current_, location, value, releases(order), is_sc(order));
-    threads_[current_]->polled.clear();
-    threads_[current_]->rounds = 0;
+    has_stored(at, value);
     note("store", at, value, pc, 0);
 }
 
@@ -145,6 +163,7 @@ uint64_t Explorer::modify(void *at, unsigned size, Order order, const void *pc,
                           uint64_t (*make)(uint64_t, uint64_t),
                           uint64_t operand)
 {
+    store_due();
     sites_[pc] = {true, true, order};
     order = order_of(order, pc);
     memory_.keep(at, size);
@@ -158,10 +177,9 @@ uint64_t Explorer::modify(void *at, unsigned size, Order order, const void *pc,
     if (!has_fault(Fault::left_out, pc)) {
         memory_.store_after(current_, location, value, releases(order),
                             is_sc(order));
+        has_stored(at, value);
     }
     learned(was);
-    threads_[current_]->polled.clear();
-    threads_[current_]->rounds = 0;
     note("modify", at, value, pc, 0);
     store_delayed();
     return was;
@@ -171,6 +189,7 @@ uint64_t Explorer::modify(void *at, unsigned size, Order order, const void *pc,
 bool Explorer::swap(void *at, unsigned size, uint64_t *expected, uint64_t value,
                     Order order, Order failure, bool is_weak, const void *pc)
 {
+    store_due();
     sites_[pc] = {true, true, order};
     order = order_of(order, pc);
     memory_.keep(at, size);
@@ -199,13 +218,13 @@ bool Explorer::swap(void *at, unsigned size, uint64_t *expected, uint64_t value,
         if (!has_fault(Fault::left_out, pc)) {
             memory_.store_after(current_, location, value, releases(order),
                                 is_sc(order));
+            has_stored(at, value);
         }
-        threads_[current_]->polled.clear();
-        threads_[current_]->rounds = 0;
     }
     note(swaps ? "swap" : "fail", at, swaps ? value : was, pc, back);
-    store_delayed();
-    if (!swaps) {
+    if (swaps) {
+        store_delayed();
+    } else {
         *expected = was;
         note_load(location, pc);
     }

@@ -4,8 +4,11 @@
 // retire timers of its box. The time goes by only when nobody can go on. So a
 // timer is called at its due time, or a wake-up was lost.
 
+#include "outlined.h"
 #include "scenarios.h"
 #include "system.h"
+
+#include "shared/box.h"
 
 #include <lawn/engine.h>
 #include <lawn/shared.h>
@@ -24,11 +27,23 @@ struct Op {
     lawn_time_t ttl;
 };
 
+enum How : unsigned {
+    starts_again = 1, // in the first callback
+    engine_ends = 2,
+    is_child = 4 // of a fork, when one of the parent's threads rang the engine
+};
+
 struct EngineScenario {
     const char *name;
     std::vector<std::vector<Op>> threads;
     lawn_time_t own_ttl = 0;  // of a timer of the engine; 0: it has none
     lawn_time_t max_wait = 0; // of two waits at first; 0: there are none
+    unsigned how = 0;
+
+    bool has(How what) const
+    {
+        return (how & what) != 0;
+    }
 };
 
 class EngineProgram final : public Program
@@ -54,13 +69,21 @@ public:
         }
         lawn_timer_init(own_, on_own);
         lawn_engine_progress(engine_);
+        if (scenario_.has(is_child)) {
+            require(lawn_engine_arm(engine_) == LAWN_OK); // it is rung
+            box->ringing = 1;
+            ++lawn::forks;
+            require(lawn_engine_fd(engine_) >= 0);
+        }
     }
 
     void begin() override
     {
         for (unsigned i = 0; i < most_timers; ++i) {
             events_[i] = {};
+            events_[i].starts_again = scenario_.has(starts_again);
         }
+        is_gone_ = false;
         own_due_ = 0;
         short_waits_ = scenario_.max_wait == 0 ? 0 : 2;
         the_program = this;
@@ -68,14 +91,18 @@ public:
             at_[i] = 0;
             explorer().add_thread([this, i] { run_ops(i); });
         }
-        explorer().add_thread([this] { run_engine(); }, Explorer::End::never);
+        explorer().add_thread([this] { run_engine(); },
+                              scenario_.has(engine_ends)
+                                  ? Explorer::End::itself
+                                  : Explorer::End::never);
     }
 
-    // The engine sleeps, and no timer runs.
+    // The engine sleeps, and no timer runs, or there is none.
     void end() override
     {
         for (const Events &i : events_) {
-            explorer().expect(i.is_due == 0, "a timer is not called");
+            explorer().expect(!i.is_due || scenario_.has(engine_ends),
+                              "a timer is not called");
             explorer().expect(i.retires == i.releases,
                               "a release for a retire");
         }
@@ -84,14 +111,15 @@ public:
 
     uint64_t hash() const override
     {
-        uint64_t hash = mix(hash_of_system(), own_due_ * 4 + short_waits_);
+        uint64_t hash =
+            mix(hash_of_system(), own_due_ * 8 + short_waits_ * 2 + is_gone_);
         for (unsigned i = 0; i < scenario_.threads.size(); ++i) {
             hash = mix(hash, at_[i]);
         }
         for (const Events &i : events_) {
             hash = mix(hash, i.due);
             hash = mix(hash, i.is_due + 2U * i.is_called + 4U * i.retires +
-                                 8U * i.releases);
+                                 8U * i.releases + 64U * i.starts_again);
         }
         return hash;
     }
@@ -101,6 +129,7 @@ private:
         lawn_time_t due;
         bool is_due;
         bool is_called; // it is in its callback
+        bool starts_again;
         unsigned retires;
         unsigned releases;
     };
@@ -118,6 +147,12 @@ private:
         events.is_due = false;
         events.is_called = true;
         explorer().step("the callback");
+        if (events.starts_again) {
+            events.starts_again = false;
+            events.due = now() + 50;
+            events.is_due = true;
+            outlined::start_local(timer, events.due);
+        }
         events.is_called = false;
     }
 
@@ -138,8 +173,14 @@ private:
     {
         if (scenario_.own_ttl != 0) {
             own_due_ = now() + scenario_.own_ttl;
-            lawn_timer_start_at(lawn_engine_lawn(engine_), own_,
-                                lawn_engine_now(engine_), own_due_);
+            outlined::start_at(lawn_engine_lawn(engine_), own_,
+                               lawn_engine_now(engine_), own_due_);
+        }
+        if (scenario_.has(engine_ends)) {
+            lawn_engine_progress(engine_);
+            lawn_engine_destroy(engine_);
+            is_gone_ = true;
+            return;
         }
         for (;;) {
             if (lawn_engine_progress(engine_) != 0) {
@@ -176,12 +217,19 @@ private:
         lawn_shared_t *const timer = &timers_[op.timer];
         Events &events = events_[op.timer];
         switch (op.what) {
-        case Op::start:
+        case Op::start: {
+            const bool was_gone = is_gone_;
             events.due = now() + op.ttl;
             events.is_due = true; // it may be called before the start returns
-            explorer().expect(lawn_shared_start(timer, events.due),
-                              "a start is refused");
+            if (lawn_shared_start(timer, events.due)) {
+                explorer().expect(!was_gone, "a start that nobody will see");
+            } else {
+                explorer().expect(scenario_.has(engine_ends),
+                                  "a start is refused");
+                events.is_due = false;
+            }
             return 0;
+        }
         case Op::stop:
         case Op::stop_and_sync: {
             const bool was_active = lawn_shared_stop(timer);
@@ -212,6 +260,7 @@ private:
     unsigned at_[most_threads] = {};
     lawn_time_t own_due_ = 0;
     unsigned short_waits_ = 0;
+    bool is_gone_ = false;
 };
 
 EngineProgram *EngineProgram::the_program;
@@ -229,6 +278,22 @@ const EngineScenario scenarios[] = {
     {"StartAndRetire", {{{Op::start, 0, 0}, {Op::retire, 0, 0}}}},
     {"TwoStarts", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}},
     {"StartBesideARetire", {{{Op::start, 0, 0}}, {{Op::retire, 1, 0}}}},
+    {"StartsAgainBesideAStop",
+     {{{Op::start, 0, 0}, {Op::stop, 0, 0}}},
+     0,
+     0,
+     starts_again},
+    {"StartBesideADestroy", {{{Op::start, 0, 0}}}, 0, 0, engine_ends},
+    {"RetireBesideADestroy",
+     {{{Op::start, 0, 0}, {Op::retire, 0, 0}}},
+     0,
+     0,
+     engine_ends},
+    {"StartsInAChild",
+     {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}},
+     0,
+     0,
+     engine_ends | is_child},
 };
 
 } // namespace

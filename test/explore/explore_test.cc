@@ -36,6 +36,8 @@ INSTANTIATE_TEST_SUITE_P(Group, Explore, testing::ValuesIn(group_scenarios()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Service, Explore,
                          testing::ValuesIn(service_scenarios()), name_of);
+INSTANTIATE_TEST_SUITE_P(Shared, Explore, testing::ValuesIn(shared_scenarios()),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Shm, Explore, testing::ValuesIn(shm_scenarios()),
                          name_of);
 

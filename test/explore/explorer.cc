@@ -153,7 +153,6 @@ void Explorer::entry()
 {
     Explorer &self = explorer();
     Thread &thread = *self.threads_[self.current_];
-    thread.fiber.arrived();
     self.arrive("begins", nullptr, nullptr);
     thread.run();
     self.store_delayed();
@@ -224,6 +223,11 @@ void Explorer::leave_run()
     abort();
 }
 
+void Explorer::refuse()
+{
+    leave_run();
+}
+
 void Explorer::violate(const std::string &what)
 {
     if (result_.violation.empty()) {
@@ -234,6 +238,14 @@ void Explorer::violate(const std::string &what)
         abort();
     }
     leave_run();
+}
+
+void Explorer::assertion_failed(const char *what)
+{
+    if (is_running() && program_->is_misuse()) {
+        refuse();
+    }
+    violate(what);
 }
 
 void Explorer::expect(bool holds, const char *what)

@@ -18,7 +18,7 @@
 #ifndef LAWN_TEST_EXPLORE_EXPLORER_H
 #define LAWN_TEST_EXPLORE_EXPLORER_H
 
-#include "../model/shared_explore_fiber.h"
+#include "fiber.h"
 #include "memory.h"
 
 #include <limits.h>
@@ -51,6 +51,16 @@ public:
     virtual uint64_t hash() const
     {
         return 0;
+    }
+    // A thread has stored a value, by an atomic access.
+    virtual void on_store(const void *, uint64_t)
+    {
+    }
+    // An assertion of the library has failed: is that a mistake of the thread
+    // that runs, which no user makes?
+    virtual bool is_misuse() const
+    {
+        return false;
     }
 };
 
@@ -97,9 +107,9 @@ struct Fault {
     enum Kind {
         none,
         left_out, // nothing is stored
-        stale,    // what is loaded is what the thread knew before
+        stale,    // what is loaded is the value before the newest
         weaker,   // the order
-        later     // what is stored comes after the next step
+        later     // a store comes after the next store or call of the system
     };
     Kind kind = none;
     std::set<const void *> places;
@@ -132,6 +142,8 @@ public:
     // more but `result`.
     void end_operation(uint64_t result);
     void expect(bool holds, const char *what);
+    // The run is given up: no user does what its threads do.
+    [[noreturn]] void refuse();
 
     // ---- For what stands below the library (tsan.cc, system.cc)
     // pause(), nap(), step(), learned() and end_operation() do nothing if no
@@ -163,8 +175,8 @@ public:
     void nap();
     // The thread waits until `is_ready`. `what` is for the report of a hang.
     void wait(const char *what, std::function<bool()> is_ready);
-    // A step of any other kind.
-    void step(const char *what);
+    // A step of any other kind, which changes something or only looks.
+    void step(const char *what, bool changes = true);
     unsigned choose(unsigned count);
     unsigned choose_value(unsigned count);
     void learned(uint64_t value); // that decides what the thread does
@@ -173,6 +185,7 @@ public:
         return memory_.view_of(current_);
     }
     [[noreturn]] void violate(const std::string &what);
+    [[noreturn]] void assertion_failed(const char *what);
     // What may make a thread ready when none is: time goes by. Returns false if
     // it cannot.
     void on_idle(std::function<bool()> idle)
@@ -183,15 +196,25 @@ public:
     static constexpr unsigned nobody = most_threads;
 
     // ---- For faults
-    // Each place in the code that was reached, by any program so far.
+    // Each place in the code that was reached since sites were forgotten.
     const std::map<const void *, Site> &sites() const
     {
         return sites_;
+    }
+    void forget_sites()
+    {
+        sites_.clear();
     }
     void set_fault(const Fault &fault)
     {
         fault_ = fault;
     }
+    // Steps of all runs, those of this one included.
+    uint64_t all_steps() const
+    {
+        return result_.steps + step_count_;
+    }
+    std::string describe_hang() const;
 
 private:
     struct Polled {
@@ -199,16 +222,17 @@ private:
         uint32_t age;
         const void *pc;
     };
-    struct Delayed { // a store that comes after the next step
+    struct Delayed { // a store that comes later
         void *at = nullptr;
         unsigned size = 0;
         uint64_t value = 0;
         Order order = Order::relaxed;
         const void *pc = nullptr;
+        bool is_due = false; // that step is over
     };
     struct Thread {
         std::function<void()> run;
-        shared_explore::Fiber fiber;
+        Fiber fiber;
         End end = End::itself;
         bool has_ended = false;
         bool was_killed = false;
@@ -253,7 +277,6 @@ private:
     bool is_known(uint64_t state);
     bool is_shared(const void *at);
     bool has_news(const Thread &thread) const;
-    std::string describe_hang() const;
     bool backtrack();
     uint64_t hash();
     void note(const char *what, const void *at, uint64_t value, const void *pc,
@@ -265,7 +288,9 @@ private:
     Order order_of(Order order, const void *pc);
     void store_now(void *at, unsigned size, uint64_t value, Order order,
                    const void *pc);
+    void has_stored(const void *at, uint64_t value);
     void store_delayed();
+    void store_due();
     [[noreturn]] void leave_run();
     std::vector<std::string> report() const;
 
@@ -293,7 +318,7 @@ private:
     bool begins_anew_ = false;
     Fault fault_;
     std::map<const void *, Site> sites_;
-    shared_explore::Fiber main_;
+    Fiber main_;
 };
 
 Explorer &explorer();

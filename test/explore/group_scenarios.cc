@@ -8,7 +8,8 @@
 #include "scenarios.h"
 #include "system.h"
 
-#include <lawn/group.h>
+#include "group/group_impl.h"
+
 #include <lawn/shared.h>
 
 using namespace explore;
@@ -19,7 +20,7 @@ namespace
 constexpr unsigned engines = 2;
 
 struct Op {
-    enum What { start, stop, move, balance } what;
+    enum What { start, stop, move, balance, step_back } what;
     unsigned number; // of the timer, or the worker to move to
     lawn_time_t ttl; // seconds
 };
@@ -43,6 +44,8 @@ public:
         use_one_processor(false);
         lawn_group_params_t params = {};
         params.shards = scenario_.shards;
+        params.balance = on_balance;
+        params.balance_arg = this;
         params.lawn.allocator = allocator();
         require(lawn_group_create(&params, &group_) == LAWN_OK);
         for (unsigned i = 0; i < engines; ++i) {
@@ -56,6 +59,9 @@ public:
             lawn_engine_progress(engines_[i]);
         }
         require(lawn_group_moving(group_) == 0);
+        if (scenario_.first_leaves) { // a start rings it
+            require(lawn_engine_arm(engines_[0]) == LAWN_OK);
+        }
         timers_ = static_cast<lawn_shared_t *>(
             explorer().memory().allocate(2 * sizeof(lawn_shared_t)));
         for (unsigned i = 0; i < 2; ++i) {
@@ -68,6 +74,7 @@ public:
     void begin() override
     {
         at_ = 0;
+        work_ = 0;
         is_over_ = false;
         for (unsigned i = 0; i < 2; ++i) {
             due_[i] = 0;
@@ -76,8 +83,10 @@ public:
         the_program = this;
         explorer().add_thread([this] { run_ops(); });
         for (unsigned i = 0; i < engines; ++i) {
+            const bool leaves = i == 0 && scenario_.first_leaves;
             explorer().add_thread([this, i] { run_engine(i); },
-                                  Explorer::End::never);
+                                  leaves ? Explorer::End::itself
+                                         : Explorer::End::never);
         }
     }
 
@@ -90,11 +99,14 @@ public:
         }
         explorer().expect(lawn_group_moving(group_) == 0,
                           "a shard is on its way at the end");
+        lawn_group_balance(group_);
+        explorer().expect(work_ >= calls_[0] + calls_[1],
+                          "work is counted for a balance");
     }
 
     uint64_t hash() const override
     {
-        uint64_t hash = mix(hash_of_system(), at_ * 2 + is_over_);
+        uint64_t hash = mix(hash_of_system(), work_ * 16 + at_ * 2 + is_over_);
         for (unsigned i = 0; i < 2; ++i) {
             hash = mix(hash, due_[i]);
             hash = mix(hash, calls_[i]);
@@ -103,6 +115,16 @@ public:
     }
 
 private:
+    // Each shard counts one more than it has done.
+    static void on_balance(void *arg, lawn_shard_load_t *shards, unsigned count,
+                           uint64_t *work, unsigned workers)
+    {
+        for (unsigned i = 0; i < count; ++i) {
+            static_cast<GroupProgram *>(arg)->work_ += shards[i].work - 1;
+        }
+        lawn::balance_by_work(nullptr, shards, count, work, workers);
+    }
+
     static void on_call(lawn_shared_t *timer, lawn_time_t)
     {
         GroupProgram &self = *the_program;
@@ -117,6 +139,7 @@ private:
             explorer().expect(
                 lawn_group_remove_worker(workers_[0], workers_[1]) == LAWN_OK,
                 "a worker cannot leave");
+            lawn_engine_destroy(engines_[0]);
             return;
         }
         for (;;) {
@@ -162,8 +185,25 @@ private:
         }
         case Op::balance:
             return lawn_group_balance(group_);
+        case Op::step_back:
+            step_back(lawn_time_from_sec(static_cast<double>(op.ttl)));
+            return 0;
         }
         abort();
+    }
+
+    // The time goes on from where it was, or a little before.
+    void step_back(lawn_time_t ticks)
+    {
+        pass_time(2 * ticks);
+        lawn_group_time(group_);
+        explore::step_back(ticks);
+        for (unsigned i = 0; i < 2; ++i) {
+            const lawn_time_t time = lawn_group_time(group_);
+            explorer().expect(time <= now(), "the time runs ahead");
+            explorer().expect(now() - time <= lawn_time_from_msec(3),
+                              "the time goes back");
+        }
     }
 
     static GroupProgram *the_program;
@@ -176,6 +216,7 @@ private:
     lawn_time_t due_[2] = {};
     unsigned calls_[2] = {};
     unsigned at_ = 0;
+    uint64_t work_ = 0; // of all balances
     bool is_over_ = false;
 };
 
@@ -195,6 +236,7 @@ const GroupScenario scenarios[] = {
      true},
     {"StopBesideAMove",
      {{Op::start, 0, 0}, {Op::move, 1, 0}, {Op::stop, 0, 0}}},
+    {"StepBackAndStart", {{Op::step_back, 0, 10}, {Op::start, 0, 0}}},
     {"BalanceAndStart", {{Op::balance, 0, 0}, {Op::start, 0, 0}}, false, 2},
 };
 

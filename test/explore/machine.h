@@ -43,6 +43,7 @@ using Process = std::pair<pid_t, uint64_t>;
 
 struct System {
     lawn_time_t now;
+    lawn_time_t back; // how far the counter has gone back
     int next_fd;
     std::map<int, TimerFd> timers;
     std::map<int, std::map<int, epoll_event>> epolls;

@@ -26,6 +26,7 @@ struct Scenario {
 std::vector<Scenario> engine_scenarios();
 std::vector<Scenario> group_scenarios();
 std::vector<Scenario> service_scenarios();
+std::vector<Scenario> shared_scenarios();
 std::vector<Scenario> shm_scenarios();
 
 Result explore(const Scenario &scenario, const Limits &limits);

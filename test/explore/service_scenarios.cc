@@ -23,11 +23,21 @@ struct Op {
     lawn_time_t ttl;
 };
 
+enum How : unsigned {
+    one_lane = 1,
+    no_nodes = 2 // yet
+};
+
 struct ServiceScenario {
     const char *name;
     std::vector<std::vector<Op>> threads;
-    bool one_lane = false;
+    unsigned how = 0;
     size_t max_pending = 0;
+
+    bool has(How what) const
+    {
+        return (how & what) != 0;
+    }
 };
 
 class ServiceProgram final : public Program
@@ -40,11 +50,14 @@ public:
 
     void set_up() override
     {
-        use_one_processor(scenario_.one_lane);
+        use_one_processor(scenario_.has(one_lane));
         lawn_service_params_t params = {};
         params.allocator = allocator();
         params.max_pending = scenario_.max_pending;
         require(lawn_service_create(&params, &service_) == LAWN_OK);
+        if (scenario_.has(no_nodes)) {
+            return;
+        }
         // The nodes are made, so that no state differs by them.
         lawn_service_timer_t first;
         require(lawn_service_start(service_, 1000, on_call, nullptr, &first) ==
@@ -85,7 +98,7 @@ public:
             hash = mix(hash, i.starts * 64 + i.calls * 16 + i.cancels * 4 +
                                  i.handed_back);
             hash = mix(hash, i.due);
-            hash = mix(hash, i.has_handle);
+            hash = mix(hash, i.has_handle * 2U + i.is_started);
         }
         return hash;
     }
@@ -97,6 +110,7 @@ private:
         unsigned cancels;
         unsigned handed_back;
         lawn_time_t due;
+        bool is_started; // the start has returned
         bool has_handle;
         lawn_service_timer_t handle;
     };
@@ -148,6 +162,9 @@ private:
             const lawn_status_t status =
                 lawn_service_cancel(service_, timer.handle);
             timer.cancels += status == LAWN_OK;
+            explorer().expect(status == LAWN_OK || now() >= timer.due ||
+                                  scenario_.threads.size() > 1,
+                              "a cancel finds no start");
             return static_cast<uint64_t>(status + 100);
         }
         case Op::stop:
@@ -169,11 +186,27 @@ private:
             lawn_service_start(service_, ttl, on_call, &timer, &timer.handle);
         timer.starts -= status != LAWN_OK;
         timer.has_handle = true;
-        explorer().expect(
-            status == LAWN_OK || status == LAWN_ERR_UNSUPPORTED ||
-                (status == LAWN_ERR_BUSY && scenario_.max_pending != 0),
-            "a start is refused for no reason");
+        const size_t most = scenario_.max_pending;
+        explorer().expect(status == LAWN_OK || status == LAWN_ERR_UNSUPPORTED ||
+                              (status == LAWN_ERR_BUSY && most != 0 &&
+                               count_pending(false) >= most),
+                          "a start is refused for no reason");
+        timer.is_started = status == LAWN_OK;
+        explorer().expect(most == 0 || count_pending(true) <= most,
+                          "more are pending than may be");
         return static_cast<uint64_t>(status + 100);
+    }
+
+    // With starts that have not returned, or without.
+    size_t count_pending(bool are_started) const
+    {
+        size_t count = 0;
+        for (const Timer &i : timers_) {
+            if (i.is_started || !are_started) {
+                count += i.starts - i.calls - i.cancels - i.handed_back;
+            }
+        }
+        return count;
     }
 
     const ServiceScenario &scenario_;
@@ -191,9 +224,25 @@ const ServiceScenario scenarios[] = {
     {"Stop", {{{Op::start, 0, 0}, {Op::stop, 0, 0}}}},
     {"StartBesideAStop", {{{Op::start, 0, 0}}, {{Op::stop, 0, 0}}}},
     {"TwoStarts", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}},
-    {"TwoStartsInOneLane", {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}}, true},
+    {"TwoStartsInOneLane",
+     {{{Op::start, 0, 0}}, {{Op::start, 1, 0}}},
+     one_lane},
+    {"CancelOfTheFirst", {{{Op::start, 0, 0}}, {{Op::cancel, 0, 0}}}, no_nodes},
+    {"TwoStartsBesideALimit",
+     {{{Op::start, 0, 50}}, {{Op::start, 1, 50}}},
+     0,
+     1},
+    {"CancelBesideALimit",
+     {{{Op::start, 0, 50}, {Op::cancel, 0, 0}, {Op::start, 1, 50}}},
+     0,
+     1},
     {"StartCancelAndStartAgain",
      {{{Op::start, 0, 10}, {Op::cancel, 0, 0}, {Op::start, 1, 0}}}},
+    {"StartCancelAndStartLater",
+     {{{Op::start, 0, 0}, {Op::cancel, 0, 0}, {Op::start, 1, 50}}}},
+    {"StartAndCancelTheFirst",
+     {{{Op::start, 0, 50}, {Op::cancel, 0, 0}}},
+     no_nodes},
 };
 
 } // namespace

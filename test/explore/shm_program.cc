@@ -18,6 +18,7 @@ namespace
 
 constexpr unsigned most_timers = 2;
 constexpr pid_t owner_pid = 100;
+const lawn_time_t goes_on_for = lawn_time_from_sec(20);
 
 class ShmProgram final : public Program
 {
@@ -44,6 +45,8 @@ public:
         sizes.clients = scenario_.has(one_place)     ? 1
                         : scenario_.has(four_places) ? 4
                                                      : 2;
+        sizes.expired = scenario_.has(goes_on) ? on_expired : nullptr;
+        sizes.arg = this;
         require(lawn_shm_create(engine_, "/shm", &sizes, &shm_) == LAWN_OK);
         for (unsigned i = 0; i < scenario_.clients.size(); ++i) {
             be_process(pid_of(i));
@@ -54,6 +57,7 @@ public:
                         LAWN_OK);
             }
         }
+        first_id_ = is_open_at_first(0) ? lawn_shm_id(clients_[0]) : 0;
         be_process(owner_pid);
         lawn_engine_progress(engine_);
     }
@@ -63,6 +67,9 @@ public:
         releases_ = 0;
         handed_over_ = {};
         owner_is_gone_ = false;
+        went_on_ = 0;
+        passed_at_ = now();
+        steps_back_ = known_steps_ = 0;
         for (unsigned i = 0; i < scenario_.clients.size(); ++i) {
             at_[i] = 0;
             is_open_[i] = is_open_at_first(i);
@@ -127,6 +134,10 @@ public:
         explorer().expect(stats.deaths <= deaths, "deaths");
         explorer().expect(lawn_count(lawn_engine_lawn(engine_)) == 0,
                           "a timer is pending at the end");
+        explorer().expect(!scenario_.has(owner_drains) ||
+                              memory().slot(1).deadline == LAWN_TIME_INFINITY,
+                          "a start that nobody has ended");
+        expect_clean();
     }
 
     uint64_t hash() const override
@@ -141,10 +152,32 @@ public:
                 hash = mix(hash, timer.events);
             }
         }
-        return hash;
+        return mix(mix(hash, went_on_ * 4 + steps_back_ * 2 + known_steps_),
+                   passed_at_);
     }
 
 private:
+    // What is free is as it was at first.
+    static void expect_clean()
+    {
+        for (unsigned i = 1; i <= memory().slot_count; ++i) {
+            const lawn::shm::Slot &slot = memory().slot(i);
+            explorer().expect(slot.client != 0 ||
+                                  (slot.deadline == LAWN_TIME_INFINITY &&
+                                   slot.cover == LAWN_TIME_INFINITY &&
+                                   slot.expired == LAWN_TIME_INFINITY &&
+                                   slot.flags == 0),
+                              "a free timer has been used");
+        }
+        for (unsigned i = 1; i <= memory().client_count; ++i) {
+            const lawn::shm::Client &client = memory().client(i);
+            explorer().expect(client.pid != 0 ||
+                                  (client.fired == 0 && client.birth == 0 &&
+                                   client.is_closed == 0),
+                              "a free place has been used");
+        }
+    }
+
     // The owner was woken for each release and each close.
     void expect_heard() const
     {
@@ -182,7 +215,13 @@ private:
     static lawn::shm::Memory memory()
     {
         auto *const header = static_cast<lawn::shm::Header *>(shared_file());
-        return {header, 0, 0, header->client_count};
+        return {header, 0, header->slot_count, header->client_count};
+    }
+
+    static bool has_events(const lawn_shm_client_t *client)
+    {
+        const auto number = static_cast<uint32_t>(lawn_shm_id(client));
+        return memory().client(number).fired != 0;
     }
 
     static bool has_place()
@@ -198,12 +237,33 @@ private:
             owner_is_gone_ = true;
             return;
         }
+        if (scenario_.has(owner_drains)) {
+            lawn_engine_progress(engine_);
+            lawn_drain(lawn_engine_lawn(engine_), nullptr);
+        }
         for (;;) {
-            if (lawn_engine_progress(engine_) == 0 &&
+            const unsigned steps = steps_back_;
+            const unsigned work = lawn_engine_progress(engine_);
+            passed_at_ = now();
+            known_steps_ = steps;
+            if (work == 0 &&
                 lawn_engine_wait(engine_, LAWN_TIME_INFINITY) == LAWN_OK) {
                 pass_time(lawn_time_from_msec(1)); // or it spins at one time
             }
         }
+    }
+
+    // Once for each timer.
+    static lawn_time_t on_expired(void *arg, lawn_shm_timer_t timer, uint64_t,
+                                  lawn_time_t deadline, lawn_time_t)
+    {
+        unsigned &went_on = static_cast<ShmProgram *>(arg)->went_on_;
+        const unsigned bit = 1U << timer;
+        if ((went_on & bit) != 0) {
+            return LAWN_TIME_INFINITY;
+        }
+        went_on |= bit;
+        return deadline + goes_on_for;
     }
 
     void run(unsigned i)
@@ -226,6 +286,8 @@ private:
     {
         lawn_shm_client_t *const client = clients_[i];
         Timer &timer = timers_[client_of(i)][op.timer];
+        const lawn_time_t ticks =
+            lawn_time_from_sec(static_cast<double>(op.ttl));
         if (op.what != Op::open && !is_open_[i]) {
             return 0;
         }
@@ -239,10 +301,16 @@ private:
                     (status == LAWN_ERR_NO_ELEM && scenario_.has(owner_closes)),
                 "a client cannot open");
             is_open_[i] = status == LAWN_OK;
+            explorer().expect(!is_open_[i] || scenario_.has(owner_closes) ||
+                                  lawn_shm_is_open(clients_[i], 0),
+                              "the owner is gone");
             explorer().expect(
                 !is_open_[i] ||
                     lawn_shm_is_open(clients_[i], lawn_shm_id(clients_[i])),
                 "an id of nobody");
+            explorer().expect(!is_open_[i] ||
+                                  lawn_shm_id(clients_[i]) != first_id_,
+                              "an id that was another's");
             break;
         }
         case Op::close:
@@ -253,7 +321,9 @@ private:
             while (lawn_shm_alloc(client, 7 + op.timer, &timer.number) !=
                    LAWN_OK) {
                 explorer().end_operation(0);
-                lawn_shm_wait(client, LAWN_TIME_INFINITY);
+                explorer().wait("a free timer", [client] {
+                    return memory().slot(1).client == 0 || has_events(client);
+                });
                 take_all(i);
             }
             break;
@@ -264,10 +334,12 @@ private:
             explorer().memory().publish(explorer().current(), &handed_over_);
             break;
         case Op::start:
-            start(client, &timer,
-                  now() + lawn_time_from_sec(static_cast<double>(op.ttl)));
+            start(client, &timer, now() + ticks);
             break;
         case Op::stop:
+            explorer().expect(timer.starts != 0 ||
+                                  !lawn_shm_stop(client, timer.number),
+                              "stops what was not started");
             // One that comes too late finds an event.
             if (lawn_shm_stop(client, timer.number)) {
                 explorer().expect(timer.events == 0, "stopped, and expired");
@@ -288,8 +360,30 @@ private:
         case Op::wait:
             wait(i);
             break;
+        case Op::step_back:
+            ++steps_back_;
+            explore::step_back(ticks);
+            break;
+        case Op::pass:
+            pass_time(ticks);
+            break;
+        case Op::read:
+            expect_time(client);
+            break;
         }
         return timer.number;
+    }
+
+    // It is not ahead, nor much before the owner's latest pass. When the owner
+    // has passed since the counter went back, it is what it was.
+    void expect_time(const lawn_shm_client_t *client)
+    {
+        const lawn_time_t least =
+            known_steps_ == steps_back_ ? now() : passed_at_;
+        const lawn_time_t time = lawn_shm_time(client);
+        explorer().expect(time <= now(), "the time runs ahead");
+        explorer().expect(time + lawn_time_from_msec(3) >= least,
+                          "the time goes back");
     }
 
     void start(lawn_shm_client_t *client, Timer *timer, lawn_time_t due)
@@ -374,10 +468,12 @@ private:
                 ++found->events;
                 continue;
             }
+            const bool went_on = scenario_.has(goes_on) &&
+                                 event.deadline == found->due + goes_on_for;
             // One of an earlier start was replaced too late.
-            explorer().expect(event.deadline <= found->due,
+            explorer().expect(went_on || event.deadline <= found->due,
                               "an event of another start");
-            if (event.deadline == found->due) {
+            if (went_on || event.deadline == found->due) {
                 ++found->events;
                 explorer().expect(found->events == 1, "an event came twice");
                 explorer().expect(!found->is_stopped, "stopped, and expired");
@@ -393,8 +489,13 @@ private:
     Timer timers_[2][most_timers] = {};
     unsigned at_[2] = {};
     bool ended_[2] = {};
+    uint64_t first_id_ = 0; // of client 0, if it is open at first
     unsigned releases_ = 0;
-    View handed_over_; // with the number of a timer, to another thread
+    unsigned went_on_ = 0;      // timers, as bits
+    lawn_time_t passed_at_ = 0; // the end of the owner's latest pass
+    unsigned steps_back_ = 0;
+    unsigned known_steps_ = 0; // to that pass
+    View handed_over_;         // with the number of a timer, to another thread
     bool owner_is_gone_ = false;
     bool is_open_[2] = {};
 };

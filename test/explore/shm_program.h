@@ -28,7 +28,10 @@ struct Op {
         release,
         release_in_start, // when another thread has begun one
         open,
-        close
+        close,
+        read,      // the time
+        step_back, // the owner's and all clients' counter, by `ttl`
+        pass       // the time, by `ttl`
     } what;
     unsigned timer;
     lawn_time_t ttl; // seconds
@@ -43,7 +46,9 @@ enum How : unsigned {
     pid_is_used_again = 16, // of the client that is killed
     one_place = 32,
     four_places = 64,
-    one_timer = 128
+    one_timer = 128,
+    goes_on = 256, // the first expiry of a timer is the owner's
+    owner_drains = 512
 };
 
 struct ShmScenario {

@@ -23,6 +23,9 @@ constexpr Op release = {Op::release, 0, 0};
 constexpr Op release_in_start = {Op::release_in_start, 0, 0};
 constexpr Op open = {Op::open, 0, 0};
 constexpr Op close = {Op::close, 0, 0};
+constexpr Op read = {Op::read, 0, 0};
+constexpr Op step_back = {Op::step_back, 0, 20};
+constexpr Op pass = {Op::pass, 0, 10};
 
 constexpr Op start(lawn_time_t seconds, unsigned timer = 0)
 {
@@ -51,6 +54,19 @@ const ShmScenario scenarios[] = {
     {"Close",
      {{op::alloc, op::start(50), op::close}, {op::close}},
      four_places},
+    {"GoesOn", {{op::alloc, op::start(40), op::wait}}, goes_on},
+    {"GoesOnBesideAStart",
+     {{op::alloc, op::start(0), op::start(40), op::wait}},
+     goes_on},
+    {"GoesOnBesideARelease",
+     {{op::alloc, op::start(0), op::release, op::alloc_again, op::stop}},
+     goes_on | one_timer},
+    {"DrainedBesideAStart",
+     {{op::alloc, op::start(40), op::start(90)}},
+     owner_drains},
+    {"StepBack",
+     {{op::alloc, op::start(50), op::wait, op::step_back, op::read,
+       op::start(40), op::read, op::wait, op::pass, op::read}}},
     {"TwoClients",
      {{op::alloc, op::start(50), op::wait},
       {op::alloc, op::start(40), op::wait}}},
@@ -83,6 +99,14 @@ const ShmScenario scenarios[] = {
     {"OpensBesideAnOwnerThatCloses",
      {{op::open, op::close}},
      opens | owner_closes},
+    {"KilledAndItsTimerUsedAgain",
+     {{op::alloc, op::start(50), op::close},
+      {op::open, op::alloc_again, op::start(60), op::wait}},
+     is_killed | one_place | one_timer},
+    {"OpensInThePlaceOfAnotherWithAnEvent",
+     {{op::alloc, op::start(0), op::close},
+      {op::open, op::alloc_again, op::start(40), op::wait}},
+     one_place | one_timer},
     {"KilledAndItsPidUsedAgain",
      {{op::open, op::alloc, op::start(0)}},
      is_killed | opens | pid_is_used_again},

@@ -148,6 +148,12 @@ void pass_time(lawn_time_t ticks)
     the.now += ticks;
 }
 
+void step_back(lawn_time_t ticks)
+{
+    explorer().step("the counter goes back");
+    the.back += ticks;
+}
+
 void use_one_processor(bool is_one)
 {
     is_one_processor = is_one;
@@ -155,7 +161,7 @@ void use_one_processor(bool is_one)
 
 uint64_t hash_of_system()
 {
-    uint64_t hash = the.now;
+    uint64_t hash = mix(the.now, the.back);
     for (const auto &[fd, timer] : the.timers) {
         hash = mix(hash, timer.is_set ? timer.when : 0);
     }
@@ -199,8 +205,9 @@ extern "C" {
 
 lawn_time_t __wrap_lawn_clock_read()
 {
-    explorer().learned(the.now);
-    return the.now;
+    const lawn_time_t read = the.now - the.back;
+    explorer().learned(read);
+    return read;
 }
 
 double __wrap_lawn_time_sec_value()
@@ -241,7 +248,7 @@ int __wrap_timerfd_gettime(int fd, itimerspec *spec)
         return -1;
     }
     if (explorer().is_running()) {
-        explorer().step("timerfd_gettime");
+        explorer().step("timerfd_gettime", false);
         explorer().view().join(timer->second.view);
         explorer().learned(timer->second.is_set ? timer->second.when : 0);
     }
@@ -278,7 +285,7 @@ int __wrap_epoll_wait(int epoll, epoll_event *events, int most, int msec)
     const auto &set = the.epolls[epoll];
     if (explorer().is_running()) {
         if (msec == 0) {
-            explorer().step("epoll_wait 0");
+            explorer().step("epoll_wait 0", false);
         } else {
             explorer().wait("epoll_wait",
                             [epoll] { return is_readable(epoll, false); });
@@ -429,7 +436,7 @@ unsigned __wrap_lawn_engine_progress(void *engine)
 void __wrap___assert_fail(const char *what, const char *, unsigned,
                           const char *)
 {
-    explorer().violate(what);
+    explorer().assertion_failed(what);
 }
 
 int __real_nanosleep(const timespec *wanted, timespec *left);

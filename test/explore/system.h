@@ -28,6 +28,8 @@ void leave_system();
 lawn_time_t now();
 // A step of its own, if a thread calls it.
 void pass_time(lawn_time_t ticks);
+// So does the library's counter go back, from the time that now() tells.
+void step_back(lawn_time_t ticks);
 
 // All threads are on one processor from now on.
 void use_one_processor(bool is_one);

@@ -185,14 +185,15 @@ void Explorer::wait(const char *what, std::function<bool()> is_ready)
     note(what, nullptr, 0, nullptr, 0);
 }
 
-void Explorer::step(const char *what)
+void Explorer::step(const char *what, bool changes)
 {
     if (!is_running()) {
         return;
     }
-    store_delayed();
+    store_due();
     arrive(what, nullptr, nullptr);
     note(what, nullptr, 0, nullptr, 0);
+    threads_[current_]->delayed.is_due |= changes;
 }
 
 } // namespace explore
