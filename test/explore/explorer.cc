@@ -308,6 +308,8 @@ uint64_t Explorer::hash()
         hash = mix(hash, thread.naps ? thread.nap_waits_for + 1 : 0);
         hash = mix(hash, reinterpret_cast<uintptr_t>(thread.pc));
         hash = mix(hash, reinterpret_cast<uintptr_t>(thread.what));
+        hash = mix(hash, reinterpret_cast<uintptr_t>(thread.delayed.at));
+        hash = mix(hash, thread.delayed.value);
     }
     return mix(hash, current_ + most_threads * old_);
 }

@@ -144,7 +144,7 @@ using Found = std::map<std::pair<std::string, std::string>, LineFault>;
 // A few runs tell where a scenario comes to.
 std::map<const void *, Site> sites_of(const Scenario &scenario)
 {
-    constexpr uint64_t some_runs = 3000;
+    constexpr uint64_t some_runs = 10'000;
     explorer().forget_sites();
     Limits limits = usual_limits(scenario.threads);
     limits.most_runs = some_runs;

@@ -361,8 +361,8 @@ private:
             wait(i);
             break;
         case Op::step_back:
-            ++steps_back_;
             explore::step_back(ticks);
+            ++steps_back_;
             break;
         case Op::pass:
             pass_time(ticks);
