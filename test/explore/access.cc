@@ -61,11 +61,9 @@ void Explorer::check(const void *at, size_t size, bool writes, bool is_atomic,
     }
 }
 
-bool Explorer::has_fault(Fault::Kind kind, const void *pc)
+bool Explorer::has_fault(Fault::Kind kind, const void *pc) const
 {
-    const bool has = fault_.kind == kind && fault_.places.count(pc) > 0;
-    fault_.reached += has;
-    return has;
+    return fault_.kind == kind && fault_.places.count(pc) > 0;
 }
 
 // The order of an access at this place, which is noted.

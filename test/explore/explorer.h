@@ -113,7 +113,6 @@ struct Fault {
     };
     Kind kind = none;
     std::set<const void *> places;
-    uint64_t reached = 0; // how often
 };
 
 // Of the program that is explored now. Library code finds it by explorer().
@@ -284,7 +283,7 @@ private:
     void note_load(const Location &location, const void *pc);
     void check(const void *at, size_t size, bool writes, bool is_atomic,
                const void *pc);
-    bool has_fault(Fault::Kind kind, const void *pc);
+    bool has_fault(Fault::Kind kind, const void *pc) const;
     Order order_of(Order order, const void *pc);
     void store_now(void *at, unsigned size, uint64_t value, Order order,
                    const void *pc);

@@ -57,14 +57,19 @@ void watch_progress()
     setitimer(ITIMER_VIRTUAL, &often, nullptr);
 }
 
+Result explore_for(uint64_t runs, const Scenario &scenario)
+{
+    Limits limits = usual_limits(scenario.threads);
+    limits.most_runs = runs;
+    return explore(scenario, limits);
+}
+
 void try_here(const LineFault &line)
 {
     watch_progress();
     explorer().set_fault(line.fault);
     for (const Scenario *const i : line.scenarios) {
-        Limits limits = usual_limits(i->threads);
-        limits.most_runs = most_runs;
-        const Result result = explore(*i, limits);
+        const Result result = explore_for(most_runs, *i);
         if (!result.violation.empty()) {
             report(std::string(i->name) + ": " + result.violation);
             _exit(0);
@@ -90,11 +95,6 @@ std::vector<std::pair<const char *, Fault::Kind>> kinds_of(const Site &site)
     }
     return kinds;
 }
-
-} // namespace
-
-namespace
-{
 
 // What is explored for the files of a folder. A timer of a service is shared,
 // too, but what is wrong with that shows in smaller programs.
@@ -146,9 +146,7 @@ std::map<const void *, Site> sites_of(const Scenario &scenario)
 {
     constexpr uint64_t some_runs = 10'000;
     explorer().forget_sites();
-    Limits limits = usual_limits(scenario.threads);
-    limits.most_runs = some_runs;
-    const Result result = explore(scenario, limits);
+    const Result result = explore_for(some_runs, scenario);
     if (!result.violation.empty()) {
         fprintf(stderr, "explore_faults: without any fault, %s: %s\n",
                 scenario.name, result.violation.c_str());

@@ -161,10 +161,11 @@ private:
 
     uint64_t act(const Op &op)
     {
+        const lawn_time_t ticks =
+            lawn_time_from_sec(static_cast<double>(op.ttl));
         switch (op.what) {
         case Op::start:
-            due_[op.number] =
-                now() + lawn_time_from_sec(static_cast<double>(op.ttl));
+            due_[op.number] = now() + ticks;
             explorer().expect(
                 lawn_shared_start(&timers_[op.number], due_[op.number]),
                 "a start is refused");
@@ -186,7 +187,7 @@ private:
         case Op::balance:
             return lawn_group_balance(group_);
         case Op::step_back:
-            step_back(lawn_time_from_sec(static_cast<double>(op.ttl)));
+            step_back(ticks);
             return 0;
         }
         abort();
