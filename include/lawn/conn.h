@@ -115,8 +115,8 @@ typedef struct {
     void (*ask)(lawn_conn_t *conn, lawn_time_t now);
 } lawn_conn_ops_t;
 
-/* Times are in ticks. Probes are counted up to 65,535, and more of them are
- * taken as so many. Begin with lawn_conn_params_init(). */
+/* Times are in ticks. Attempts and probes are counted up to 65,535, and more of
+ * them are taken as so many. Begin with lawn_conn_params_init(). */
 typedef struct {
     lawn_time_t rto_initial; /* before the first round trip is measured */
     lawn_time_t rto_min;
@@ -171,8 +171,9 @@ struct lawn_conn {
     lawn_time_t unacked_since;
     lawn_time_t since;     /* the open, or an earlier send; not 0 */
     lawn_time_t heard_at;  /* latest receive */
-    uint32_t attempt;      /* expiries without evidence since the last ACK */
+    uint16_t attempt;      /* expiries without evidence since the last ACK */
     uint16_t probe;        /* probes since something was received */
+    uint16_t earlier_mean; /* coded: from before the oldest was overtaken */
     uint16_t recent_rtt;   /* for on_ack_oldest: greatest of late, coded */
     uint8_t flags;         /* private to the library, */
     uint8_t modes;         /* as are these */

@@ -49,6 +49,12 @@ lawn_conn_params_t defaults(double ticks_per_sec)
     return params;
 }
 
+// What a connection counts in 16 bits.
+unsigned at_most_16_bits(unsigned limit)
+{
+    return limit < UINT16_MAX ? limit : UINT16_MAX;
+}
+
 bool params_are_valid(const lawn_conn_params_t &params)
 {
     // A factor that is NaN or infinite fails here, too.
@@ -106,9 +112,8 @@ lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
     if (!given) {
         params = defaults(engine->ticks_per_sec);
     }
-    if (params.keepalive_probes > UINT16_MAX) {
-        params.keepalive_probes = UINT16_MAX;
-    }
+    params.max_retries = at_most_16_bits(params.max_retries);
+    params.keepalive_probes = at_most_16_bits(params.keepalive_probes);
     lawn_conn_profile *const profile = share_profile(engine, params, ops);
     if (!profile) {
         return LAWN_ERR_NO_MEMORY;

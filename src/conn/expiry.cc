@@ -147,7 +147,9 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
         if (conn->attempt == 0 && conn->newest == 0) {
             conn->backed_off_at = now;
         }
-        conn->attempt += conn->attempt != UINT_MAX;
+        if (conn->attempt != UINT16_MAX) {
+            ++conn->attempt;
+        }
         set(&conn->flags, is_silent | is_due);
         set(&conn->modes, is_backed_off);
         conn->rto = rto_back_off(conn->rto, params.backoff, rto_limit(conn));

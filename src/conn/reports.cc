@@ -188,13 +188,32 @@ bool is_in_burst(lawn_conn_t *conn, lawn_time_t now)
     return false;
 }
 
+// If this answer is the first one that overtakes the oldest, the mean from
+// before it is remembered: the oldest was sent when that was true.
+void note_mean(lawn_conn_t *conn, lawn_time_t mean, lawn_time_t oldest)
+{
+    if (!(conn->flags & is_overtaken) && oldest < conn->newest) {
+        conn->earlier_mean = code_of(mean);
+    }
+}
+
+// True for what was overtaken because the route has become shorter: it took as
+// long as was usual when it was sent. It says nothing of the new route. What
+// was overtaken without end makes the mean from before forgotten.
+bool was_usual_then(lawn_conn_t *conn, lawn_time_t r)
+{
+    const lawn_time_t mean = span_of(conn->earlier_mean);
+    conn->earlier_mean = code_of(mean - (mean >> 6));
+    return r < mean + (mean >> 3);
+}
+
 // The same for a transmission that an ACK names.
 bool take_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
 {
     const lawn_time_t r = earlier_of(now - sent_at, longest);
     const bool is_overtaken = sent_at < conn->newest;
     const bool is_in = is_in_burst(conn, now);
-    const bool teaches = is_overtaken && !is_in;
+    const bool teaches = is_overtaken && !is_in && !was_usual_then(conn, r);
     if (!take_sample(conn, now, r, teaches)) {
         return false;
     }
@@ -298,12 +317,23 @@ LAWN_COLD_PATH void acked_unusually(lawn_conn_t *conn, lawn_time_t now,
     const bool was_needless = sent_at < conn->oldest;
     begin_anew(conn, now);
     if (is_known(conn, now, sent_at)) {
+        const lawn_time_t mean = conn->srtt >> 3;
         if (take_echo(conn, now, sent_at)) {
             end_back_off(conn, was_needless);
         }
         conn->newest = later_of(conn->newest, sent_at);
+        note_mean(conn, mean, oldest);
     }
     restart(conn, now, oldest);
+}
+
+// After a usual ACK, where the oldest was overtaken or cannot be true.
+LAWN_COLD_PATH void restart_after(lawn_conn_t *conn, lawn_time_t now,
+                                  lawn_time_t sent_at, lawn_time_t oldest)
+{
+    // The mean from before the sample, of which average() took an eighth.
+    note_mean(conn, (conn->srtt - (now - sent_at)) / 7, oldest);
+    start_from(conn, now, oldest);
 }
 
 // As on_ack and on_ack_of: `rtt` is the sample, or 0 if there is none.
@@ -363,7 +393,7 @@ void lawn_conn_on_ack_oldest(lawn_conn_t *conn, lawn_time_t now,
     }
     conn->unacked_since = later_of(conn->unacked_since, now);
     if (LAWN_UNLIKELY(oldest > now || oldest < conn->newest)) {
-        start_from(conn, now, oldest);
+        restart_after(conn, now, sent_at, oldest);
         return;
     }
     conn->oldest = oldest;
@@ -383,6 +413,7 @@ void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
     if (was_needless) {
         count_spurious(conn);
     }
+    const lawn_time_t mean = conn->srtt >> 3;
     if (take_echo(conn, now, sent_at)) {
         const lawn_time_t backed_off = conn->rto;
         if (was_needless) {
@@ -397,6 +428,7 @@ void lawn_conn_on_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
             set(&conn->flags, is_by_echo);
         }
         conn->newest = sent_at;
+        note_mean(conn, mean, conn->oldest);
     }
     if (conn->oldest != LAWN_TIME_INFINITY) {
         start_retransmit(conn, now);

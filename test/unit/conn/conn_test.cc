@@ -362,6 +362,29 @@ TEST_F(Conn, LongestTimesSaturate)
     EXPECT_EQ(lawn_timer_deadline(&conn_.retransmit), LAWN_TIME_INFINITY);
 }
 
+TEST_F(Conn, AttemptsAreCountedUpTo65535)
+{
+    params_.rto_fixed = msec;
+    params_.max_retries = std::numeric_limits<unsigned>::max();
+    open();
+    send();
+    run_to(start + 65'535 * msec);
+    EXPECT_EQ(stats().retransmissions, 65'535U);
+    EXPECT_TRUE(lawn_conn_is_open(&conn_));
+    run_to(now_ + msec);
+    EXPECT_FALSE(lawn_conn_is_open(&conn_));
+}
+
+TEST_F(Conn, AttemptsAreWithoutEndWhereThereIsNoLimit)
+{
+    params_.rto_fixed = msec;
+    open();
+    send();
+    run_to(start + 65'540 * msec);
+    const std::string log = take_log();
+    EXPECT_EQ(log.substr(log.rfind(' ') + 1), "r65535@65540");
+}
+
 TEST_F(Conn, ProbesAreCountedUpTo65535)
 {
     keep_alive(sec, msec, 100'000);
