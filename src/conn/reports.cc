@@ -177,7 +177,7 @@ bool take_sample(lawn_conn_t *conn, lawn_time_t now, lawn_time_t rtt,
 // counts only if it stands for longer than a burst (expiry.cc). So it does not
 // matter how late something was that was overtaken in the burst alone. Returns
 // true in a burst, but not for its first answer.
-bool is_in_burst(lawn_conn_t *conn, lawn_time_t now)
+bool note_burst(lawn_conn_t *conn, lawn_time_t now)
 {
     if (now - conn->burst_at < conn->srtt >> 9) {
         return true;
@@ -212,7 +212,7 @@ bool take_echo(lawn_conn_t *conn, lawn_time_t now, lawn_time_t sent_at)
 {
     const lawn_time_t r = earlier_of(now - sent_at, longest);
     const bool is_overtaken = sent_at < conn->newest;
-    const bool is_in = is_in_burst(conn, now);
+    const bool is_in = note_burst(conn, now);
     const bool teaches = is_overtaken && !is_in && !was_usual_then(conn, r);
     if (!take_sample(conn, now, r, teaches)) {
         return false;
