@@ -14,8 +14,6 @@ namespace lawn
 namespace
 {
 
-using Ops = SharedOps;
-
 uintptr_t this_thread()
 {
     return static_cast<uintptr_t>(pthread_self());
@@ -23,14 +21,14 @@ uintptr_t this_thread()
 
 void on_expired(lawn_timer_t *timer, lawn_time_t now)
 {
-    lawn_shared_t *const shared = Ops::of(timer);
+    lawn_shared_t *const shared = SharedOps::of(timer);
     __atomic_store_n(&shared->box->runner, this_thread(), __ATOMIC_RELAXED);
-    Ops::expire(shared, now);
+    SharedOps::expire(shared, now);
 }
 
 void on_drain(lawn_timer_t *timer)
 {
-    Ops::uncover(Ops::of(timer));
+    SharedOps::uncover(SharedOps::of(timer));
 }
 
 } // namespace
@@ -52,7 +50,7 @@ lawn_status_t lawn_box_create(lawn_t *lawn, lawn_box_t **box_p)
     if (!box) {
         return LAWN_ERR_NO_MEMORY;
     }
-    Ops::open(box, lawn, on_expired, on_drain);
+    SharedOps::open(box, lawn, on_expired, on_drain);
     *box_p = box;
     return LAWN_OK;
 }
@@ -66,7 +64,7 @@ void lawn_box_destroy(lawn_box_t *box)
     if (box->busy != 0) {
         return;
     }
-    Ops::destroy(box, on_expired);
+    SharedOps::destroy(box, on_expired);
 }
 
 unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now, unsigned budget)
@@ -75,12 +73,12 @@ unsigned lawn_box_drain(lawn_box_t *box, lawn_time_t now, unsigned budget)
                     !box->taken)) {
         return 0;
     }
-    return Ops::drain(box, now, budget);
+    return SharedOps::drain(box, now, budget);
 }
 
 bool lawn_box_sleep(lawn_box_t *box, lawn_time_t until)
 {
-    return Ops::sleep(box, until);
+    return SharedOps::sleep(box, until);
 }
 
 void lawn_box_on_wake(lawn_box_t *box, void (*wake)(void *arg), void *arg)
@@ -92,24 +90,24 @@ void lawn_box_on_wake(lawn_box_t *box, void (*wake)(void *arg), void *arg)
 void lawn_shared_init(lawn_shared_t *timer, lawn_box_t *box,
                       lawn_shared_fn_t expired)
 {
-    Ops::init(timer, box, on_expired, expired);
+    SharedOps::init(timer, box, on_expired, expired);
 }
 
 bool lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)
 {
     LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
-    return Ops::start(timer, deadline);
+    return SharedOps::start(timer, deadline);
 }
 
 bool lawn_shared_start_slow(lawn_shared_t *timer, lawn_time_t deadline)
 {
     LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
-    return Ops::start_local(timer, deadline);
+    return SharedOps::start_local(timer, deadline);
 }
 
 bool lawn_shared_stop(lawn_shared_t *timer)
 {
-    return Ops::stop(timer);
+    return SharedOps::stop(timer);
 }
 
 void lawn_shared_sync(lawn_shared_t *timer)
@@ -123,12 +121,12 @@ void lawn_shared_sync(lawn_shared_t *timer)
         __atomic_load_n(&box->running_in, __ATOMIC_RELAXED) == forks;
     LAWN_ASSERT(!is_own);
     if (!is_own) {
-        Ops::sync(timer);
+        SharedOps::sync(timer);
     }
 }
 
 void lawn_shared_retire(lawn_shared_t *timer, lawn_shared_fn_t released)
 {
     LAWN_ASSERT((Atomics::load(&timer->flags) & retired) == 0);
-    Ops::retire(timer, released);
+    SharedOps::retire(timer, released);
 }
