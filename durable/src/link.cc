@@ -7,7 +7,6 @@
 #include "src/hash.h"
 #include "src/link_impl.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace lawn::durable
