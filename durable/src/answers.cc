@@ -110,7 +110,7 @@ void Answers::send_soon(unsigned shard)
     if (s->waiting.empty()) {
         return;
     }
-    if (s->waiting.size() >= enough_ || s->not_before <= lawn_get_time()) {
+    if (s->waiting.size() >= enough_ || s->not_before <= link_.loop().now()) {
         s->pause->stop();
         send(shard);
     } else if (!s->pause->is_active()) {
@@ -157,7 +157,7 @@ void Answers::send(unsigned shard)
             s->not_before =
                 s->sent.size() < many
                     ? 0
-                    : lawn_get_time() + lawn_time_from_usec(apart_us);
+                    : link_.loop().now() + lawn_time_from_usec(apart_us);
             link_.call(call_for(shard),
                        [weak = weak_from_this(), shard](const Answer &answer) {
                            if (const auto self = weak.lock()) {

@@ -53,13 +53,18 @@ inline bool is_lasting(const Answer &answer)
 } // namespace lawn::durable
 
 struct lawn_durable {
+    lawn_durable() = default;
+    explicit lawn_durable(lawn::durable::Loop::Clock clock) : loop(clock)
+    {
+    }
+
     // A function of the program may be running that was called from here.
     bool may_be_callback() const
     {
         return loop.is_polling() || is_closing || is_closing_part;
     }
 
-    lawn_durable_params_t params; // without pointers; defaults filled in
+    lawn_durable_params_t params = {}; // without pointers; defaults filled in
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;

@@ -134,9 +134,14 @@ lawn_status_t Loop::open()
                : LAWN_ERR_IO;
 }
 
+lawn_time_t Loop::read_counter()
+{
+    return lawn_get_time();
+}
+
 lawn_time_t Loop::now()
 {
-    const lawn_time_t time = lawn_get_time() + offset_;
+    const lawn_time_t time = clock_() + offset_;
     if (time >= latest_) {
         latest_ = time;
     } else if (latest_ - time > lawn_time_from_msec(most_skew_ms)) {
@@ -167,8 +172,10 @@ void Loop::set_timer_fd(lawn_time_t deadline)
         spec.it_value.tv_sec = static_cast<time_t>(nsec / nsec_per_sec);
         spec.it_value.tv_nsec = static_cast<long>(nsec % nsec_per_sec);
     }
-    // It fails for bad arguments only.
-    timerfd_settime(timer_fd_, 0, &spec, nullptr);
+    if (clock_ == &read_counter) {
+        // It fails for bad arguments only.
+        timerfd_settime(timer_fd_, 0, &spec, nullptr);
+    }
 }
 
 // Outside of a poll, the program may go to sleep without another.

@@ -124,7 +124,7 @@ void RequestSession::send_soon()
     if (is_enough) {
         not_before_ = 0;
     }
-    send_.start_at(std::max(not_before_, lawn_get_time()));
+    send_.start_at(std::max(not_before_, setup_.loop->now()));
 }
 
 void RequestSession::transmit_queued()
@@ -147,7 +147,7 @@ void RequestSession::transmit_queued()
     }
     not_before_ = joined < many_joined
                       ? 0
-                      : lawn_get_time() + lawn_time_from_usec(apart_us);
+                      : setup_.loop->now() + lawn_time_from_usec(apart_us);
 }
 
 // The first of the queue, and those behind it that can be joined to it. Nothing
