@@ -462,6 +462,7 @@ std::string Daemon::metrics(const std::vector<Shard> &shards) const
     metrics.stream = stream_;
     metrics.posting = delivery_ ? delivery_->posting() : 0;
     metrics.waiting = delivery_ ? delivery_->waiting() : 0;
+    metrics.lost = consumer_ ? lawn_durable_consumer_lost(consumer_) : 0;
     return format_metrics(metrics);
 }
 

@@ -242,6 +242,9 @@ std::string format_metrics(const Metrics &metrics)
     out.describe(deliveries, "counter", "Deliveries to targets.");
     out.deliveries(deliveries, "http", metrics.http);
     out.deliveries(deliveries, "stream", metrics.stream);
+    out.counter("lawnd_leases_lost_total",
+                "Deliveries that the daemon has not answered in their lease.",
+                metrics.lost);
     out.gauge("lawnd_http_posting", "Posts that are under way.",
               metrics.posting);
     out.gauge("lawnd_http_waiting", "Posts that wait for their target.",

@@ -38,6 +38,7 @@ struct Metrics {
     Deliveries stream;
     uint64_t posting = 0;
     uint64_t waiting = 0; // in the queues of targets
+    uint64_t lost = 0;    // leases
 };
 
 std::string format_metrics(const Metrics &metrics);

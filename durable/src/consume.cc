@@ -28,6 +28,7 @@ static ConsumerConfig config_of(const lawn_durable_consume_t &params)
     config.max_in_flight = params.max_in_flight ? params.max_in_flight : 256;
     config.limit = params.limit;
     config.lease_us = params.lease_us ? params.lease_us : 30000000;
+    config.lost = params.lost;
     return config;
 }
 
@@ -86,6 +87,11 @@ void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer)
 size_t lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer)
 {
     return consumer->core->in_flight();
+}
+
+uint64_t lawn_durable_consumer_lost(const lawn_durable_consumer_t *consumer)
+{
+    return consumer->core->lost();
 }
 
 void lawn_durable_consumer_close(lawn_durable_consumer_t *consumer)

@@ -12,12 +12,26 @@
 namespace lawn::durable
 {
 
+namespace
+{
+
+// Of the entries that were to be extended, none is the consumer's any more.
+bool says_none(const Answer &answer)
+{
+    return answer.status == LAWN_OK && answer.reply &&
+           answer.reply->type == REDIS_REPLY_ARRAY &&
+           answer.reply->elements == 0;
+}
+
+} // namespace
+
 ConsumerCore::ConsumerCore(lawn_durable_t *durable, ConsumerConfig config,
                            lawn_durable_deliver_fn_t deliver, void *arg)
     : link_(*durable->link), config_(std::move(config)),
       request_timeout_us_(durable->params.request_timeout_us),
-      deliveries_(link_, config_, deliver, arg), errors_(link_, config_.stream),
-      joining_(link_, config_, *this), take_over_(link_, config_, *this),
+      deliveries_(link_, config_, deliver, arg, [this] { on_lost(); }),
+      errors_(link_, config_.stream), joining_(link_, config_, *this),
+      take_over_(link_, config_, *this),
       give_timer_(durable->loop, [this] { go_on(); }),
       backlog_timer_(durable->loop, [this] { release_backlog(); }),
       random_(std::random_device()())
@@ -136,11 +150,21 @@ void ConsumerCore::on_answered(unsigned shard, const std::string &entry)
     }
 }
 
+// There is room, also for what others have lost.
+void ConsumerCore::on_lost()
+{
+    if (!is_stopped_) {
+        take_over_.go_on();
+    }
+    go_on();
+}
+
 void ConsumerCore::go_on()
 {
     if (is_giving_) {
         return;
     }
+    tell_lost();
     bool has_memory = true;
     while (has_memory && !is_stopped_ && deliveries_.backlog() > 0 &&
            in_flight() < config_.max_in_flight &&
@@ -166,6 +190,13 @@ void ConsumerCore::go_on()
     }
     for (const std::unique_ptr<Reader> &reader : readers_) {
         reader->read();
+    }
+}
+
+void ConsumerCore::tell_lost()
+{
+    const Within giving(&is_giving_);
+    while (!answers_->is_closed() && deliveries_.tell_lost()) {
     }
 }
 
@@ -200,7 +231,7 @@ lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
 void ConsumerCore::extend(const lawn_durable_delivery_t *delivery)
 {
     const Delivery *const d = deliveries_.find(delivery);
-    if (!d) {
+    if (!d || d->is_lost) {
         return;
     }
     Call call;
@@ -208,7 +239,15 @@ void ConsumerCore::extend(const lawn_durable_delivery_t *delivery)
     call.keys = {config_.stream};
     call.args = {config_.group, config_.name, d->entry};
     call.shard = d->shard;
-    link_.call(std::move(call), [](const Answer &) {});
+    link_.call(std::move(call), [weak = weak_from_this(), delivery,
+                                 entry = d->entry](const Answer &answer) {
+        const auto self = weak.lock();
+        if (self && says_none(answer)) {
+            self->deliveries_.note_taken(delivery, entry);
+            self->on_lost();
+        }
+    });
+    deliveries_.extend(delivery);
 }
 
 void ConsumerCore::stop()
@@ -245,10 +284,9 @@ void ConsumerCore::give_back()
     const std::set<Deliveries::Name> kept = deliveries_.kept();
     for (const std::unique_ptr<Reader> &reader : readers_) {
         for (const unsigned shard : reader->shards()) {
+            release(link_, config_, shard, known[shard]);
             if (reader->is_known(shard)) {
                 release_pending(link_, config_, shard, kept);
-            } else {
-                release(link_, config_, shard, known[shard]);
             }
         }
     }

@@ -51,6 +51,10 @@ public:
     {
         return deliveries_.live() + answers_->size();
     }
+    uint64_t lost() const
+    {
+        return deliveries_.lost();
+    }
 
 private:
     void start();
@@ -63,6 +67,7 @@ private:
     bool may_take_from(unsigned shard) const override;
     bool on_taken(unsigned shard, const Answer &answer) override;
     void on_answered(unsigned shard, const std::string &entry);
+    void on_lost();
     // The one that reads the stream of the shard.
     Reader &reader_of(unsigned shard) const
     {
@@ -73,8 +78,9 @@ private:
     size_t room() const override;
     // Each reader's part of that.
     size_t share() const override;
-    // Gives what was read, and reads on.
+    // Tells what is lost, gives what was read, and reads on.
     void go_on() override;
+    void tell_lost();
     void give_back();
     // What has waited for room for half of its lease goes to others.
     void release_backlog();

@@ -22,6 +22,7 @@ struct ConsumerConfig {
     size_t max_in_flight = 0;
     uint64_t limit = 0;
     uint64_t lease_us = 0;
+    lawn_durable_deliver_fn_t lost = nullptr;
 };
 
 // Expired leases are looked for twice in a lease.

@@ -71,8 +71,10 @@ Verdict verdict_of(const Delivery &delivery, lawn_durable_answer_t answer,
 }
 
 Deliveries::Deliveries(Link &link, const ConsumerConfig &config,
-                       lawn_durable_deliver_fn_t deliver, void *arg)
-    : link_(link), config_(config), deliver_(deliver), arg_(arg)
+                       lawn_durable_deliver_fn_t deliver, void *arg,
+                       std::function<void()> lost)
+    : link_(link), config_(config), deliver_(deliver), arg_(arg),
+      on_lost_(std::move(lost))
 {
 }
 
@@ -82,14 +84,19 @@ void Deliveries::add(unsigned shard, const redisReply *reply,
     Entry entry;
     const bool is_ours = decode_entry(reply, &entry);
     const Name name(shard, entry.entry);
-    if (name.second.empty() || held_.count(name) > 0) {
-        return; // it is here already, and this consumer's lease begins anew
+    if (name.second.empty()) {
+        return;
     }
     if (!is_ours) {
         bury(name);
         return;
     }
-    auto delivery = std::make_unique<Delivery>();
+    const auto here = held_.find(name);
+    if (here != held_.end() &&
+        (deliveries > 0 || !regive(here->second, entry.deliveries))) {
+        return;
+    }
+    auto delivery = std::make_unique<Delivery>(link_.loop());
     const Body &body = entry.body;
     delivery->shard = shard;
     delivery->entry = name.second;
@@ -113,12 +120,44 @@ void Deliveries::add(unsigned shard, const redisReply *reply,
         delivery->target.empty() ? nullptr : delivery->target.c_str();
     view->payload = delivery->payload.data();
     view->payload_size = delivery->payload.size();
-    const auto held = held_.insert(name).first;
+    delivery->lease.set([this, given = delivery.get()] {
+        lose(given);
+        on_lost_();
+    });
+    const auto held = held_.emplace(name, delivery.get()).first;
     if (!attempt([&] { backlog_.push_back(std::move(delivery)); })) {
         held_.erase(held);
         throw std::bad_alloc();
     }
     inherited_.erase(name);
+}
+
+bool Deliveries::regive(Delivery *here, unsigned deliveries)
+{
+    if (!here) {
+        return false; // its answer is on the way
+    }
+    if (live_.count(&here->view) == 0) {
+        here->view.deliveries = deliveries;
+        return false; // nor has the program seen it
+    }
+    lose(here);
+    return true;
+}
+
+void Deliveries::lose(Delivery *delivery)
+{
+    if (delivery->is_lost) {
+        return;
+    }
+    if (config_.lost) {
+        to_tell_.push_back(&delivery->view);
+    }
+    delivery->is_lost = true;
+    delivery->lease.stop();
+    held_.erase({delivery->shard, delivery->entry});
+    ++lost_;
+    ++live_lost_;
 }
 
 // Nobody can read it, and so nobody could answer it.
@@ -149,16 +188,18 @@ void Deliveries::give_one()
 {
     std::unique_ptr<Delivery> &first = backlog_.front();
     std::unique_ptr<Delivery> unanswered; // until it was given
-    const lawn_durable_delivery_t *const view = &first->view;
+    Delivery *const delivery = first.get();
     if (config_.no_answer) {
-        held_.erase({first->shard, first->entry});
+        held_.erase({delivery->shard, delivery->entry});
         unanswered = std::move(first);
     } else {
-        live_.emplace(view, std::move(first)); // moves it when it has memory
+        // Moves it when it has memory.
+        live_.emplace(&delivery->view, std::move(first));
+        delivery->lease.start_at(delivery->come + lease());
     }
     backlog_.pop_front();
     ++given_;
-    deliver_(arg_, view);
+    deliver_(arg_, &delivery->view);
 }
 
 const Delivery *Deliveries::find(const lawn_durable_delivery_t *view) const
@@ -169,12 +210,55 @@ const Delivery *Deliveries::find(const lawn_durable_delivery_t *view) const
 
 void Deliveries::end(const lawn_durable_delivery_t *view)
 {
-    live_.erase(view);
+    const auto at = live_.find(view);
+    const Delivery &delivery = *at->second;
+    if (delivery.is_lost) {
+        --live_lost_;
+    } else {
+        held_.at({delivery.shard, delivery.entry}) = nullptr;
+    }
+    live_.erase(at);
+}
+
+void Deliveries::extend(const lawn_durable_delivery_t *view)
+{
+    live_.at(view)->lease.start_at(link_.loop().now() + lease());
+}
+
+void Deliveries::note_taken(const lawn_durable_delivery_t *view,
+                            const std::string &entry)
+{
+    // It may have been answered, and another one may be there.
+    const auto at = live_.find(view);
+    if (at != live_.end() && at->second->entry == entry) {
+        lose(at->second.get());
+    }
+}
+
+bool Deliveries::tell_lost()
+{
+    while (!to_tell_.empty()) {
+        const lawn_durable_delivery_t *const view = to_tell_.front();
+        to_tell_.pop_front();
+        const auto at = live_.find(view);
+        if (at != live_.end() && at->second->is_lost) {
+            const std::unique_ptr<Delivery> delivery = std::move(at->second);
+            live_.erase(at);
+            --live_lost_;
+            config_.lost(arg_, view);
+            return true;
+        }
+    }
+    return false;
 }
 
 void Deliveries::forget(unsigned shard, const std::string &entry)
 {
-    held_.erase({shard, entry});
+    // What was lost and given again is here until that is answered.
+    const auto at = held_.find({shard, entry});
+    if (at != held_.end() && !at->second) {
+        held_.erase(at);
+    }
 }
 
 std::map<unsigned, std::vector<std::string>>
@@ -199,22 +283,23 @@ void Deliveries::inherit(unsigned shard,
     }
 }
 
-std::vector<std::string> Deliveries::not_here(unsigned shard,
-                                              const Answer &answer) const
+std::vector<std::string>
+Deliveries::not_here(unsigned shard, std::vector<std::string> entries) const
 {
-    std::vector<std::string> names = names_of(answer);
     const auto is_here = [&](const std::string &name) {
         return held_.count({shard, name}) > 0;
     };
-    names.erase(std::remove_if(names.begin(), names.end(), is_here),
-                names.end());
-    return names;
+    entries.erase(std::remove_if(entries.begin(), entries.end(), is_here),
+                  entries.end());
+    return entries;
 }
 
 std::set<Deliveries::Name> Deliveries::kept() const
 {
-    std::set<Name> names = held_;
-    names.insert(inherited_.begin(), inherited_.end());
+    std::set<Name> names = inherited_;
+    for (const auto &held : held_) {
+        names.insert(held.first);
+    }
     return names;
 }
 

@@ -79,7 +79,11 @@ void Recovery::recover_one()
 
 void Recovery::on_pending(unsigned shard, const Answer &answer)
 {
-    std::vector<std::string> entries = deliveries_.not_here(shard, answer);
+    // What another program of this name was given, it has been given for
+    // whatever time.
+    const uint64_t within_us = is_known(shard) ? config_.lease_us : UINT64_MAX;
+    std::vector<std::string> entries =
+        deliveries_.not_here(shard, names_of(answer, within_us));
     if (!is_known(shard)) {
         deliveries_.inherit(shard, entries);
         is_known_.at(shard) = true;

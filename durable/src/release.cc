@@ -26,7 +26,7 @@ void ask_and_release(Link &link, const ConsumerConfig &config, unsigned shard,
     const auto on_pending = [&link, config, shard, known = kept,
                              is_second](const Answer &answer) mutable {
         std::vector<std::string> names;
-        for (const std::string &name : names_of(answer)) {
+        for (const std::string &name : names_of(answer, config.lease_us)) {
             if (known.insert({shard, name}).second) {
                 names.push_back(name);
             }
@@ -48,7 +48,7 @@ Args pending_command(const Link &link, const ConsumerConfig &config,
             "+",        std::to_string(most_pending),   config.name};
 }
 
-std::vector<std::string> names_of(const Answer &answer)
+std::vector<std::string> names_of(const Answer &answer, uint64_t within_us)
 {
     std::vector<std::string> names;
     const redisReply *const reply = answer.reply;
@@ -58,8 +58,10 @@ std::vector<std::string> names_of(const Answer &answer)
     }
     for (size_t i = 0; i < reply->elements; ++i) {
         const redisReply *const one = reply->element[i];
-        if (one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
-            one->element[0]->type == REDIS_REPLY_STRING) {
+        if (one->type == REDIS_REPLY_ARRAY && one->elements > 2 &&
+            one->element[0]->type == REDIS_REPLY_STRING &&
+            one->element[2]->type == REDIS_REPLY_INTEGER &&
+            one->element[2]->integer < static_cast<int64_t>(within_us / 1000)) {
             names.emplace_back(one->element[0]->str, one->element[0]->len);
         }
     }

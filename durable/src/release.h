@@ -20,8 +20,10 @@ namespace lawn::durable
 // Asks which entries the store has given to the consumer.
 Args pending_command(const Link &link, const ConsumerConfig &config,
                      unsigned shard);
-// Their numbers, of the answer.
-std::vector<std::string> names_of(const Answer &answer);
+// The numbers of those, of the answer, that were given within the time. Not of
+// the others, of which a program has lost the lease: none of them was on its
+// way all this time.
+std::vector<std::string> names_of(const Answer &answer, uint64_t within_us);
 
 // Has the store give entries of the consumer to others.
 void release(Link &link, const ConsumerConfig &config, unsigned shard,

@@ -26,8 +26,8 @@ LAWN_BEGIN_DECLS
 typedef struct lawn_durable_consumer lawn_durable_consumer_t;
 
 /* What a consumer gets. It belongs to the library, and is valid until it is
- * answered or its consumer is closed; with `no_answer`, during the call only.
- */
+ * answered, it was given to `lost`, or its consumer is closed; with `no_answer`,
+ * during the call only. */
 typedef struct {
     const char *id;
     uint64_t generation;
@@ -43,11 +43,11 @@ typedef struct {
 } lawn_durable_delivery_t;
 
 /* Is given a delivery. It must be answered, now or later. When it has been
- * unanswered for the lease of another consumer of the group, that consumer
- * takes it over, and is given it, too. If there is no other one, this consumer
- * takes it over itself. It is not given again then, but this counts as an
- * attempt, as each other time. So for work that takes longer than the lease,
- * call lawn_durable_extend(). */
+ * unanswered for its lease, the lease is lost: the delivery takes no place of
+ * `max_in_flight` any more, lawn_durable_consumer_lost() counts it, and a
+ * consumer of the group takes it over and is given it anew. That may be this
+ * one. Each time counts as an attempt. So for work that takes longer than the
+ * lease, call lawn_durable_extend(). */
 typedef void (*lawn_durable_deliver_fn_t)(
     void *arg, const lawn_durable_delivery_t *delivery);
 
@@ -68,6 +68,12 @@ typedef struct {
     uint64_t lease_us;
     uint64_t limit; /* not 0: stops after so many deliveries. What it has read
                      * beyond them, it gives back. */
+    /* Is told of each delivery whose lease is lost, which is no longer valid
+     * after the call: the program must not answer it. NULL: nobody is told, and
+     * a lost delivery stays valid until it is answered. Such an answer counts if
+     * nobody else has answered before. A program that forgets deliveries keeps
+     * their memory then. */
+    lawn_durable_deliver_fn_t lost;
 } lawn_durable_consume_t;
 
 /* Makes a consumer. A new group begins with the oldest entry of the stream. The
@@ -112,17 +118,23 @@ LAWN_API lawn_status_t lawn_durable_answer(
     lawn_durable_fn_t done, void *arg);
 
 /* Starts the lease of a delivery anew. For work that takes longer. Does nothing
- * if the delivery is not one that waits for an answer. */
+ * if the delivery is not one that waits for an answer, or if its lease is lost.
+ * If another consumer has taken it over, it is lost. */
 LAWN_API void lawn_durable_extend(lawn_durable_consumer_t *consumer,
                                   const lawn_durable_delivery_t *delivery);
 
 /* Takes no more deliveries. Those given can still be answered. */
 LAWN_API void lawn_durable_consumer_stop(lawn_durable_consumer_t *consumer);
 
-/* Returns how many deliveries are given and not answered, or answered and not
- * acknowledged by the store. */
+/* Returns how many deliveries are given, not answered and not lost, or answered
+ * and not acknowledged by the store. */
 LAWN_API size_t
 lawn_durable_consumer_in_flight(const lawn_durable_consumer_t *consumer);
+
+/* Returns how many leases of given deliveries were lost: the program has not
+ * answered in time, or not at all. */
+LAWN_API uint64_t
+lawn_durable_consumer_lost(const lawn_durable_consumer_t *consumer);
 
 /* Frees a consumer. What it has not answered goes to others when its lease is
  * over. Answers that the store has not acknowledged are sent once more, and

@@ -37,6 +37,11 @@ private:
         static_cast<World *>(arg)->take(delivery);
     }
 
+    static void on_lost(void *arg, const lawn_durable_delivery_t *delivery)
+    {
+        static_cast<World *>(arg)->lose(delivery);
+    }
+
     static void on_answered(void *arg, const lawn_durable_result_t *)
     {
         ++static_cast<World *>(arg)->told_;
@@ -45,6 +50,7 @@ private:
     void open();
     void step();
     void take(const lawn_durable_delivery_t *delivery);
+    void lose(const lawn_durable_delivery_t *delivery);
     void answer_program(const lawn_durable_delivery_t *delivery);
     void answer_store();
     void touch_channel();
@@ -61,6 +67,7 @@ private:
     uint64_t limit_ = 0;
     uint64_t given_ = 0;
     unsigned answered_ = 0;
+    uint64_t lost_ = 0;
     unsigned told_ = 0;
     bool is_giving_ = false;
     bool is_stopped_ = false;
@@ -93,6 +100,7 @@ void World::open()
     consume.limit = limit_;
     consume.no_answer = is_silent_;
     consume.lease_us = 1000000;
+    consume.lost = on_lost;
     FUZZ_CHECK(lawn_durable_consume(durable_, &consume, on_delivery, this,
                                     &consumer_) == LAWN_OK);
     lawn_durable_pump_params_t params = {};
@@ -141,6 +149,14 @@ void World::take(const lawn_durable_delivery_t *delivery)
         break;
     }
     is_giving_ = false;
+}
+
+void World::lose(const lawn_durable_delivery_t *delivery)
+{
+    FUZZ_CHECK(consumer_ != nullptr && !is_silent_);
+    FUZZ_CHECK(live_.erase(delivery) == 1);
+    ++lost_;
+    FUZZ_CHECK(lawn_durable_consumer_lost(consumer_) >= lost_);
 }
 
 void World::answer_program(const lawn_durable_delivery_t *delivery)
