@@ -25,6 +25,8 @@ enum Flag : unsigned {
 };
 
 constexpr size_t mark_size = 8;
+constexpr unsigned has_answered = 128; // of the misfire policy
+constexpr size_t answered_size = 16;
 constexpr unsigned most_misfire = 2;
 constexpr int64_t least_every_us = 1000;
 
@@ -138,8 +140,12 @@ bool read_options(Reader *reader, Options *o)
         o->backoff_max_ms = reader->number<uint32_t>();
     }
     if (flags & has_misfire) {
-        o->misfire = reader->number<uint8_t>();
+        const unsigned policy = reader->number<uint8_t>();
+        o->misfire = static_cast<uint8_t>(policy % has_answered);
         o->misfire_ms = reader->number<uint32_t>();
+        if (policy >= has_answered) {
+            reader->take(answered_size); // the store's own business
+        }
     }
     if (flags & has_every) {
         o->every_us = reader->integer();
@@ -251,6 +257,9 @@ bool decode_end(std::string_view text, End *end)
     read.ended_us = reader.integer();
     if (!reader.rest().empty()) {
         read.token = reader.number<uint64_t>();
+    }
+    if (!reader.rest().empty()) {
+        reader.take(answered_size);
     }
     if (!reader.is_good() || !reader.rest().empty() || read.state < 3 ||
         read.state > 6) {

@@ -85,7 +85,13 @@ local function retry(c, id, body, verdict)
         return 2, false
     end
     local due = math.min(c.now + delay, MOST)
-    body = head(generation_of(body), due, attempt) .. sub(body, HEAD + 1)
+    local tail = sub(body, HEAD + 1)
+    local o = byte(tail) % 2 == 1 and parse(tail, 1)
+    if o then
+        keep_answer(o, body)
+        tail = tail_of(o, sub(tail, o.payload))
+    end
+    body = head(generation_of(body), due, attempt) .. tail
     retry_at(c, id, body, due)
     return 1, body
 end

@@ -39,7 +39,17 @@ local function parse(text, at)
     end
     if band(flags, MISFIRE) ~= 0 then
         o.misfire = take(5)
-        if not o.misfire or byte(o.misfire) > COALESCE then
+        local policy = o.misfire and byte(o.misfire)
+        if policy and policy >= ANSWERED then
+            policy = policy - ANSWERED
+            o.misfire = char(policy) .. sub(o.misfire, 2)
+            o.answered = take(16)
+            if not is_time(o.answered, 0) or
+                not is_time(sub(o.answered, 9), 0) then
+                return nil
+            end
+        end
+        if not policy or policy > COALESCE then
             return nil
         end
     end
@@ -91,14 +101,36 @@ local function may_repeat(body, o)
         integer((unpack_struct('<d', body, 9)), 0, MOST) ~= nil
 end
 
+local NO_MISFIRE = '\0\0\0\0\0'
+
+-- The head of `body` is to change: what the start was answered is kept, for a
+-- start that is repeated with its token.
+local function keep_answer(o, body)
+    if o.token and not o.answered then
+        local generation, due = unpack_struct('<dd', body)
+        if integer(generation, 0, MOST) and integer(due, 0, MOST) then
+            o.answered = sub(body, 1, 16)
+        end
+    end
+end
+
+local function misfire_of(o)
+    if not o.answered then
+        return o.misfire
+    end
+    local misfire = o.misfire or NO_MISFIRE
+    return char(ANSWERED + byte(misfire)) .. sub(misfire, 2) .. o.answered
+end
+
 -- A tail of the options `o` and a payload.
 local function tail_of(o, payload)
+    local misfire = misfire_of(o)
     local flags = (o.token and TOKEN or 0) + (o.retry and RETRY or 0) +
-        (o.misfire and MISFIRE or 0) + (o.every and EVERY or 0) +
+        (misfire and MISFIRE or 0) + (o.every and EVERY or 0) +
         (o.after and THEN or 0) + (o.cron and CRON or 0) +
         (o.target and TARGET or 0) + (o.mark and MARK or 0)
     return char(flags) .. (o.token or '') .. (o.retry or '') ..
-        (o.misfire or '') .. (o.every or '') .. (o.after or '') ..
+        (misfire or '') .. (o.every or '') .. (o.after or '') ..
         (o.cron and o.next .. o.cron or '') .. (o.target or '') ..
         (o.mark or '') .. payload
 end
@@ -138,6 +170,24 @@ local function token_of(body)
     return byte(body, HEAD + 1) % 2 == 1 and sub(body, HEAD + 2, HEAD + 9) or ''
 end
 
+-- Where the misfire policy is in a text whose flags are at `at`; nil if it has
+-- none, or one that is followed by nothing of the store's.
+local function kept_answer_at(text, at)
+    local flags = byte(text, at) or 0
+    if band(flags, MISFIRE) == 0 then
+        return nil
+    end
+    local p = at + 1 + (band(flags, TOKEN) ~= 0 and 8 or 0) +
+        (band(flags, RETRY) ~= 0 and 10 or 0)
+    return (byte(text, p) or 0) >= ANSWERED and p or nil
+end
+
+-- What the start was answered, if the head does not have it; ''.
+local function kept_answer(body)
+    local p = kept_answer_at(body, HEAD + 1)
+    return p and sub(body, p + 5, p + 20) or ''
+end
+
 -- The mark of a periodic timer with the generation `generation` by its start.
 local function mark_of_start(generation)
     return pack('<I4', generation % 4294967296) .. '\0\0\0\0'
@@ -173,16 +223,26 @@ local function attempts_of(body)
     return MAX_ATTEMPTS
 end
 
+-- How many bytes of a text whose flags are at `at` are the store's own.
+local function own_bytes(text, at)
+    local bytes = (byte(text, at) or 0) >= MARK and 8 or 0
+    local p = kept_answer_at(text, at)
+    if p then
+        bytes = bytes + (sub(text, p + 1, p + 4) == '\0\0\0\0' and
+            byte(text, p) == ANSWERED and 21 or 16)
+    end
+    return bytes
+end
+
 -- What a tail counts for the bound on bytes: its payload and options, but not
--- the mark, for an update that moves a timer must not be refused.
+-- what the store adds, for an update that moves a timer must not be refused.
 local function bytes_of_tail(tail)
-    return #tail - 1 - ((byte(tail) or 0) >= MARK and 8 or 0)
+    return #tail - 1 - own_bytes(tail, 1)
 end
 
 -- The same for the tail of a body, if there is one.
 local function bytes_of(body)
-    return body and #body - HEAD - 1 -
-        ((byte(body, HEAD + 1) or 0) >= MARK and 8 or 0) or 0
+    return body and #body - HEAD - 1 - own_bytes(body, HEAD + 1) or 0
 end
 
 -- Whether `fired` is an occurrence of the periodic timer that has `body` now,

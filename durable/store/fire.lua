@@ -52,6 +52,7 @@ local function rearm(f, id, body, o, generation)
     end
     f.bytes = f.bytes - (o.after and #o.after or 0)
     o.after = nil
+    keep_answer(o, body)
     call('HSET', f.body, id, head(generation, due > 0 and due or after, 1) ..
         tail_of(o, sub(body, o.payload)))
     if due > 0 then

@@ -2,7 +2,7 @@
 -- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 --
 -- The store's half of the durable tier: each function is one atomic step on the
--- keys of one shard. PROTOCOL, version 2
+-- keys of one shard. PROTOCOL, version 3
 --
 -- Keys of shard S of namespace N; all have the hash tag {N:S}. In a database
 -- other than 0, its number comes before it, as in 3{N:S}:due: what is
@@ -29,6 +29,8 @@
 --   1:  token, 8 bytes
 --   2:  max_attempts u16, backoff_min_ms u32, backoff_max_ms u32
 --   4:  misfire u8 (0 fire, 1 skip, 2 coalesce), misfire_ms u32
+--       misfire + 128: behind them what the start was answered, generation f64
+--       and due f64, as it is no longer in the head; not by start
 --   8:  every f64, microseconds
 --   16: then f64, the next occurrence while this is tried again; not by start.
 --       Of cron, and not after the due time: it is not known yet, and to be
@@ -44,7 +46,8 @@
 --
 -- An entry of a stream: `i` id, `b` the store's time when it fired f64 + body.
 -- A dead letter has also `r` the reason and `l` the last error. An end: state
--- u8, identity, the time of the end f64, and the token, if it has one.
+-- u8, identity, the time of the end f64, and if it has a token, that, and what
+-- the start was answered, if the identity does not have it.
 --
 -- States: 0 unknown, 1 pending, 2 delivered, 3 success, 4 fail, 5 stopped,
 -- 6 dead. Times are microseconds, integers; so are all numbers of replies, some
@@ -55,7 +58,7 @@
 -- `shards` is the number of shards by lawn_open. Functions that have it as the
 -- first argument answer with LAWN REOPEN if the shard is not prepared for it.
 --
--- lawn_version: -> 2
+-- lawn_version: -> 3
 -- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
@@ -70,7 +73,8 @@
 --     when: "+D" from now, or "T". A cron timer has its `next` in the tail.
 --     The ended keys may be left out if no tail has a token.
 -- lawn_stop, due body meta ended0 ended1: shards, id [, generation]
---     -> [state, generation]; 5: it is stopped, by this call or before
+--     -> [state, generation]; 5: it is stopped, by this call or before. Of a
+--     periodic timer, the generation is then above that of all that has fired
 -- lawn_update, due body meta: shards, id, generation, when or "" [, payload]
 --     -> [1, generation, due, now], also if the latest update was the same; or
 --     [0, generation now or 0, state]
@@ -142,7 +146,7 @@ local function bind()
     band, floor = bit.band, math.floor
 end
 
-local VERSION = 2
+local VERSION = 3
 local MOST = 9e15        -- microseconds; an integer that a double holds
 local HEAD = 18          -- bytes of an identity
 local MAX_ID = 255
@@ -159,6 +163,7 @@ local PENDING, DELIVERED, SUCCESS, FAIL, STOPPED, DEAD = 1, 2, 3, 4, 5, 6
 local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET, MARK =
     1, 2, 4, 8, 16, 32, 64, 128
 local SKIP, COALESCE = 1, 2
+local ANSWERED = 128 -- in `misfire`
 
 local function invalid(what)
     return redis.error_reply('LAWN INVALID ' .. what)

@@ -93,18 +93,25 @@ local function started(generation, due, is_repeated, now, state)
 end
 
 -- The reply for a start that was carried out before, as its token says; or nil.
+-- Generation and due time are those of its first answer, whatever the timer has
+-- come to since.
 local function repeated(keys, id, token, old, record, now)
+    local first, identity, state
     if old and body_is_whole(old) then
-        if token_of(old) == token then
-            local generation, due = unpack_struct('<dd', old)
-            return started(generation, due, 1, now,
-                state_of(old, call('ZSCORE', keys[1], id)))
+        if token_of(old) ~= token then
+            return nil
         end
-    elseif record and sub(record, HEAD + 10) == token then
-        local generation, due = unpack_struct('<dd', record, 2)
-        return started(generation, due, 1, now, byte(record))
+        first, identity = kept_answer(old), old
+        state = state_of(old, call('ZSCORE', keys[1], id))
+    elseif record and sub(record, HEAD + 10, HEAD + 17) == token then
+        first, identity = sub(record, HEAD + 18), sub(record, 2)
+        state = byte(record)
+    else
+        return nil
     end
-    return nil
+    local generation, due =
+        unpack_struct('<dd', #first == 16 and first or identity)
+    return started(generation, due, 1, now, state)
 end
 
 -- What the namespace has room for, where it has bounds.
@@ -200,7 +207,7 @@ local function check_start(id, when, tail, now)
     local payload, token, o = 2, nil, nil
     if byte(tail) ~= 0 then
         o = parse(tail, 1)
-        if not o or o.after or o.mark then
+        if not o or o.after or o.mark or o.answered then
             return false, invalid('options')
         elseif o.every and unpack_struct('<d', o.every) < LEAST_EVERY then
             return false, invalid('a period of less than 10 ms')
@@ -317,11 +324,18 @@ register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
     end
     local now = time()
     local s = shard_of(keys[3], now)
+    local stopped = body
+    if is_periodic(body) then
+        -- One that waits to be tried again has fired before the latest.
+        generation = new_generations(s, now, 1)
+        stopped = pack('<d', generation) .. sub(body, 9)
+    end
     local ended = ended_key(s, keys[4], keys[5], 1, now)
-    call('HSET', ended, id, end_record(STOPPED, body, pack('<d', now)))
+    call('HSET', ended, id, end_record(STOPPED, stopped, pack('<d', now)))
     call('ZREM', keys[1], id)
     call('HDEL', keys[2], id)
-    count(s, {bytes = -bytes_of(body), stopped = 1})
+    count(s, {bytes = -bytes_of(body), stopped = 1,
+        again = is_periodic(body) and 1 or 0})
     return {STOPPED, generation}
 end)
 
@@ -374,6 +388,7 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
         o.after, attempt = nil, 1
     end
     due = due or (unpack_struct('<d', body, 9))
+    keep_answer(o, body)
     o.mark = mark
     local tail = tail_of(o, payload or sub(body, o.payload))
     local failure

@@ -124,7 +124,8 @@ local STATE_BYTES = {'\1', '\2', '\3', '\4', '\5', '\6'}
 
 local function end_record(state, body, stamp)
     local record = STATE_BYTES[state] .. sub(body, 1, HEAD) .. stamp
-    return byte(body, HEAD + 1) % 2 == 0 and record or record .. token_of(body)
+    return byte(body, HEAD + 1) % 2 == 0 and record or
+        record .. token_of(body) .. kept_answer(body)
 end
 
 -- How each of `ids` ended; false for those that nothing is known of.

@@ -373,7 +373,7 @@ std::string library_of_version(const char *version)
 TEST(DurableFailure, AnotherVersionOfTheFunctionsIsRefused)
 {
     RedisServer server;
-    for (const char *const version : {"1", "0", "'x'", "false"}) {
+    for (const char *const version : {"2", "0", "'x'", "false"}) {
         server.command(
             {"FUNCTION", "LOAD", "REPLACE", library_of_version(version)});
         Client client(server.url());
@@ -381,7 +381,7 @@ TEST(DurableFailure, AnotherVersionOfTheFunctionsIsRefused)
         EXPECT_EQ(refused.status, LAWN_ERR_UNSUPPORTED);
         EXPECT_TRUE(contains(refused.error, "its function library is version"))
             << refused.error;
-        EXPECT_TRUE(contains(refused.error, "this program needs 2"))
+        EXPECT_TRUE(contains(refused.error, "this program needs 3"))
             << refused.error;
         server.command({"FUNCTION", "DELETE", "lawn"});
         client.run_until(

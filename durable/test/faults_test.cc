@@ -122,10 +122,11 @@ const Fault faults[] = {
     {"WakesNobody", "lost", start_one_before_another,
      "try('PUBLISH', sub(due_key, 1, -4) .. 'wake', due)", "0"},
     {"AStopLies", "stopped", stop_one,
-     "    call('HSET', ended, id, end_record(STOPPED, body, pack('<d', now)))\n"
+     "    call('HSET', ended, id, end_record(STOPPED, stopped, pack('<d', "
+     "now)))\n"
      "    call('ZREM', keys[1], id)\n"
      "    call('HDEL', keys[2], id)\n",
-     "    call('HSET', ended, id, end_record(STOPPED, body, pack('<d', "
+     "    call('HSET', ended, id, end_record(STOPPED, stopped, pack('<d', "
      "now)))\n"},
     {"AStopForgets", "denied", stop_what_was_delivered,
      "        return {byte(record), (unpack_struct('<d', record, 2))}\n",
@@ -133,11 +134,11 @@ const Fault faults[] = {
     {"ARepeatedStartDoubles", "doubled", repeat_a_start,
      "repeated(keys, id, token, old, records[i], now)", "nil"},
     {"ALateRepeatedStartDoubles", "doubled", repeat_a_start_too_late,
-     "elseif record and sub(record, HEAD + 10) == token then",
+     "elseif record and sub(record, HEAD + 10, HEAD + 17) == token then",
      "elseif false then"},
     {"ARetryLosesTheAttempt", "refired", retry_one,
-     "    body = head(generation_of(body), due, attempt) .. sub(body",
-     "    body = head(generation_of(body), due, attempt_of(body)) .. sub(body"},
+     "    body = head(generation_of(body), due, attempt) .. tail",
+     "    body = head(generation_of(body), due, attempt_of(body)) .. tail"},
     {"ARetryIsForgotten", "retry", retry_one,
      "    call('ZADD', c.due, due, id)\n    call('HSET', c.body, id, body)\n",
      "    call('HSET', c.body, id, body)\n"},

@@ -233,4 +233,118 @@ TEST_F(DurableOccurrence, AnOccurrenceThatIsDeadDoesNotEndTheTimer)
     EXPECT_EQ(state("a"), delivered);
 }
 
+// A start timed out after it was carried out, the timer has fired, and a
+// consumer wants it again: the repeat is told what the first would have been.
+TEST_F(DurableOccurrence, ARepeatedStartIsAnsweredLikeTheFirst)
+{
+    join();
+    for (const bool is_periodic : {false, true}) {
+        for (const bool has_policy : {false, true}) {
+            Options options;
+            options.token = 7;
+            options.every_us = is_periodic ? hour : 0;
+            options.max_attempts = 3;
+            options.misfire = has_policy ? 2 : 0; // coalesce
+            options.misfire_ms = has_policy ? 1000 : 0;
+            const Started first = start("a", ago(1), "payload", options);
+            const auto expect_first = [&](int state) {
+                const Started again = start("a", "+1", "other", options);
+                EXPECT_TRUE(again.repeated);
+                EXPECT_EQ(again.generation, first.generation);
+                EXPECT_EQ(again.due_us, first.due_us);
+                EXPECT_EQ(again.state, state);
+            };
+            for (int attempt = 1; attempt <= 2; ++attempt) {
+                fire();
+                expect_first(is_periodic ? pending : delivered);
+                const Delivery given = read().at(0);
+                EXPECT_EQ(given.payload, "payload");
+                EXPECT_EQ(answer(given, retry_verdict(0, 1, "")),
+                          Answered::taken);
+                expect_first(pending);
+            }
+            fire();
+            const Got got = decoded<Got>(get_reply("a"));
+            EXPECT_EQ(got.body.options.misfire, options.misfire);
+            EXPECT_EQ(got.body.options.misfire_ms, options.misfire_ms);
+            EXPECT_EQ(got.body.options.max_attempts, 3U);
+            answer(read().at(0), done_verdict());
+            if (is_periodic) {
+                stop("a");
+            }
+            expect_first(is_periodic ? stopped : success);
+            EXPECT_EQ(start("a", "+1", "", Options()).state, pending);
+            stop("a");
+        }
+    }
+}
+
+TEST_F(DurableOccurrence, ARepeatedStartIsAnsweredLikeTheFirstAfterAnUpdate)
+{
+    Options options;
+    options.token = 7;
+    const Started first = start("a", "+1000000000", "payload", options);
+    EXPECT_TRUE(decoded<Updated>(call("lawn_update", "due body meta",
+                                      {"a", std::to_string(first.generation),
+                                       "+2000000000"}))
+                    .updated);
+    const Started again = start("a", "+1", "other", options);
+    EXPECT_EQ(again.generation, first.generation);
+    EXPECT_EQ(again.due_us, first.due_us);
+    EXPECT_GT(decoded<Got>(get_reply("a")).body.generation, first.generation);
+}
+
+// What the store keeps for that is not the program's, and takes no room of its.
+TEST_F(DurableOccurrence, WhatAStartWasAnsweredTakesNoRoom)
+{
+    join();
+    Options options;
+    options.token = 7;
+    options.every_us = hour;
+    start("a", ago(1), "payload", options);
+    const int64_t before = stats()["bytes"];
+    fire();
+    EXPECT_EQ(stats()["bytes"], before);
+    answer(read().at(0), retry_verdict(0, 1, ""));
+    fire();
+    EXPECT_EQ(stats()["bytes"], before);
+    stop("a");
+    EXPECT_EQ(stats()["bytes"], 0);
+}
+
+TEST_F(DurableOccurrence, AStartCannotSayWhatItWasAnswered)
+{
+    Options options;
+    options.token = 7;
+    options.misfire_ms = 1;
+    std::string tail = encode_tail(options, "payload");
+    tail[9] = '\x80';
+    tail.insert(14, 16, '\0');
+    EXPECT_EQ(start_reply({"a", "+1", tail}).string, "LAWN INVALID options");
+}
+
+// The second has fired when the first waits to be tried again. The stop is of
+// what comes after both.
+TEST_F(DurableOccurrence, AStopIsAboveAllThatHasFired)
+{
+    join();
+    Options options;
+    options.every_us = hour;
+    start("a", ago(3 * hour / 2), "", options);
+    fire();
+    fire();
+    const std::vector<Delivery> fired = read();
+    ASSERT_EQ(fired.size(), 2U);
+    EXPECT_EQ(answer(fired[0], retry_verdict(0, 1, "")), Answered::taken);
+    const Stopped s = stop("a");
+    EXPECT_EQ(s.state, stopped);
+    EXPECT_GT(s.generation, fired[0].generation);
+    EXPECT_GT(s.generation, fired[1].generation);
+    const Stopped again = stop("a");
+    EXPECT_EQ(again.state, stopped);
+    EXPECT_EQ(again.generation, s.generation);
+    EXPECT_EQ(stats()["started"], 1);
+    EXPECT_GT(start("a", "+1", "", options).generation, s.generation);
+}
+
 } // namespace

@@ -231,9 +231,11 @@ typedef struct {
      * of the same store. Not more than 2,048 bytes. */
     const char *target;
     int durability;
-    uint64_t token; /* not 0: names this start. A start of the same id with the
-                     * token of the current generation changes nothing, and is
-                     * answered like the first. Take a random number. */
+    uint64_t token; /* not 0: names this start. A start with the id and the
+                     * token of one that there is, or was last, changes nothing.
+                     * It is answered with the generation and the due time of
+                     * the first, whatever the timer has come to since, and with
+                     * its state. Take a random number. */
     unsigned max_attempts; /* 0: 10; at most 65,535 */
     /* In whole milliseconds, rounded up; at most 49 days. */
     uint64_t backoff_min_us; /* 0: 1 s */
@@ -262,9 +264,10 @@ LAWN_API lawn_status_t lawn_durable_start_sized(
 
 /* Stops a timer. `done` gets the state. STOPPED: it was pending, and this
  * generation is never delivered for the first time. (If it waited for another
- * attempt, it had been delivered before.) UNKNOWN: there is no such timer.
- * Everything else: it was too late. Repeats are answered like the first. Fails
- * as a start does. */
+ * attempt, it had been delivered before.) Of a periodic timer, the generation
+ * is above those of all occurrences that have fired. UNKNOWN: there is no such
+ * timer. Everything else: it was too late. Repeats are answered like the first.
+ * Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_stop(lawn_durable_t *durable,
                                          const char *id, int durability,
                                          lawn_durable_fn_t done, void *arg);
