@@ -5,6 +5,7 @@
 // the lease is over.
 
 #include "daemon.h"
+#include "target.h"
 
 #include "src/handle.h"
 
@@ -38,7 +39,7 @@ constexpr uint64_t drain_timeout_us = 40000000;
 constexpr int64_t full_delay_us = 1000000;
 constexpr std::string_view stream_prefix = "stream:";
 
-std::string_view target_of(const lawn_durable_delivery_t *delivery)
+std::string_view target_text(const lawn_durable_delivery_t *delivery)
 {
     return delivery->target ? delivery->target : "";
 }
@@ -54,18 +55,15 @@ bool begins_with(std::string_view text, std::string_view prefix)
     return text.substr(0, prefix.size()) == prefix;
 }
 
-// Without what may be a secret: a user, a path, a query.
+// Without what may be a secret: a user, a path, a query. What is no URL may be
+// one as a whole.
 std::string place_of(std::string_view target)
 {
     if (begins_with(target, stream_prefix)) {
         return std::string(target);
     }
-    const size_t scheme = target.find("//");
-    std::string_view host =
-        target.substr(scheme == target.npos ? 0 : scheme + 2);
-    host = host.substr(0, host.find_first_of("/?#"));
-    const size_t at = host.rfind('@');
-    return std::string(at == host.npos ? host : host.substr(at + 1));
+    const std::string place = target_of(std::string(target));
+    return place.empty() ? "(no URL)" : place.substr(place.find("//") + 2);
 }
 
 // The shard of this namespace that the key's hash tag names, or -1.
@@ -306,7 +304,7 @@ void Daemon::report_store()
 
 void Daemon::deliver(const lawn_durable_delivery_t *delivery)
 {
-    if (begins_with(target_of(delivery), stream_prefix)) {
+    if (begins_with(target_text(delivery), stream_prefix)) {
         publish(delivery);
     } else {
         post(delivery);
@@ -316,7 +314,7 @@ void Daemon::deliver(const lawn_durable_delivery_t *delivery)
 void Daemon::post(const lawn_durable_delivery_t *delivery)
 {
     Post post;
-    post.url = target_of(delivery);
+    post.url = target_text(delivery);
     post.id = delivery->id;
     post.generation = delivery->generation;
     post.attempt = attempt_of(*delivery);
@@ -334,7 +332,7 @@ void Daemon::post(const lawn_durable_delivery_t *delivery)
 // would need a way of their own.
 void Daemon::publish(const lawn_durable_delivery_t *delivery)
 {
-    const std::string key(target_of(delivery).substr(stream_prefix.size()));
+    const std::string key(target_text(delivery).substr(stream_prefix.size()));
     std::string_view name = key;
     name.remove_prefix(
         std::min(name.find_first_not_of("0123456789"), name.size()));
@@ -394,7 +392,7 @@ void Daemon::answer(const lawn_durable_delivery_t *delivery,
     case Verdict::fail:
         ++deliveries->failed;
         rejections_.add("failed " + std::string(delivery->id) + ", target " +
-                        place_of(target_of(delivery)) + ": " + outcome.error);
+                        place_of(target_text(delivery)) + ": " + outcome.error);
         answer = LAWN_DURABLE_REJECT;
         break;
     }

@@ -125,6 +125,8 @@ struct Delivery::Active {
     size_t body_room = 0;
     char error[CURL_ERROR_SIZE] = "";
     bool lacks_sockets = false;
+    bool is_sent = false;   // the request, or some of it
+    bool is_broken = false; // the connection, after that
 };
 
 Delivery::Delivery(Loop &loop, const DeliveryLimits &limits)
@@ -244,6 +246,8 @@ void Delivery::begin(Post post, Target *target)
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, msec_of(limits_.timeout_us));
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, active.get());
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, active.get());
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_answer);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &active->header_room);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
@@ -269,20 +273,40 @@ size_t Delivery::on_answer(char * /*data*/, size_t size, size_t count,
     return bytes;
 }
 
+// If a connection that was used before breaks, libcurl sends the request once
+// more by itself. The target may have carried it out, so an attempt is one
+// request.
+int Delivery::on_request(void *active, char * /*to*/, char * /*from*/,
+                         int /*to_port*/, int /*from_port*/)
+{
+    auto *const self = static_cast<Active *>(active);
+    self->is_broken = self->is_sent;
+    self->is_sent = true;
+    return self->is_broken ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 curl_socket_t Delivery::on_open_socket(void *active, curlsocktype /*purpose*/,
                                        curl_sockaddr *address)
 {
+    auto *const self = static_cast<Active *>(active);
+    if (self->is_sent) {
+        self->is_broken = true;
+        return CURL_SOCKET_BAD;
+    }
     const int fd = socket(address->family,
                           address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                           address->protocol);
     if (fd < 0 && is_shortage(errno)) {
-        static_cast<Active *>(active)->lacks_sockets = true;
+        self->lacks_sockets = true;
     }
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 Outcome Delivery::judge(Active &active, CURLcode code)
 {
+    if (active.is_broken) {
+        return {Verdict::again, -1, "no answer: the connection has broken"};
+    }
     const bool is_unsent = code == CURLE_COULDNT_CONNECT ||
                            code == CURLE_COULDNT_RESOLVE_HOST ||
                            code == CURLE_COULDNT_RESOLVE_PROXY;

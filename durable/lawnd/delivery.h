@@ -132,6 +132,8 @@ private:
                          void *socket);
     static int on_timer(CURLM *multi, long msec, void *self);
     static size_t on_answer(char *data, size_t size, size_t count, void *room);
+    static int on_request(void *active, char *to, char *from, int to_port,
+                          int from_port);
     static curl_socket_t on_open_socket(void *active, curlsocktype purpose,
                                         curl_sockaddr *address);
 

@@ -255,15 +255,17 @@ bool is_host(std::string_view host, bool is_bracketed)
         return inet_pton(AF_INET6, text.c_str(), &address) == 1;
     }
     std::string decoded;
-    return decode(host, &decoded) &&
-           host.find_first_of("<>[]{}|\\^`\"") == host.npos;
+    return decode(host, &decoded) && !has_control(decoded) &&
+           decoded.find_first_of(" !\"#$%&'()*+,/:;<=>?@[\\]^`{|}") ==
+               decoded.npos;
 }
 
 // What is between http:// and the path: host and port, after a user.
 bool is_authority(std::string_view text)
 {
-    const size_t at = text.rfind('@');
+    const size_t at = text.find('@');
     if (at != text.npos) {
+        // A second one would be for whoever reads it to understand.
         text.remove_prefix(at + 1);
     }
     Endpoint endpoint;

@@ -4,11 +4,16 @@
 
 #include "delivery_fixture.h"
 
+#include "lawnd/target.h"
+#include "src/url.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <random>
 
 namespace
 {
@@ -136,6 +141,62 @@ TEST_F(HttpDelivery, WhatIsNoUrlOfHttpFails)
     }
     EXPECT_EQ(outcome_of("http:" + std::string(100000, '/')).verdict,
               Verdict::fail);
+}
+
+// A target that may be started with is one that can be posted to. What the log
+// calls it has nothing of the user and the password.
+TEST_F(HttpDelivery, WhatMayBeStartedIsAUrl)
+{
+    const char *const parts[] = {"a",   "0",  ":",    "/",  "@",  "?",   "#",
+                                 "[",   "]",  "%",    ".",  "-",  "_",   "//",
+                                 "::1", "%2", "%40",  "80", "'",  "&",   "=",
+                                 "\\",  "~",  "\xc3", "!",  "+",  ",",   ";",
+                                 "B",   "$",  "*",    "(",  "\"", "%00", "%7f"};
+    std::minstd_rand random(1);
+    unsigned known = 0;
+    for (int i = 0; i < 300000; ++i) {
+        std::string text = random() % 2 ? "http://" : "https://";
+        text += random() % 3 == 0 ? "user:secret@" : "";
+        for (size_t left = random() % 6; left > 0; --left) {
+            text += parts[random() % std::size(parts)];
+        }
+        std::string error;
+        const std::string place = lawnd::target_of(text);
+        EXPECT_EQ(place.find("secret"), place.npos) << text;
+        if (lawn::durable::check_target(text, &error)) {
+            ++known;
+            EXPECT_NE(place, "") << text;
+        } else {
+            EXPECT_EQ(error.find("secret"), error.npos) << error;
+        }
+    }
+    EXPECT_GT(known, 10000U);
+}
+
+// Each attempt of the store's is one request, and what breaks it is told. The
+// target may have carried it out.
+TEST_F(HttpDelivery, AConnectionThatBreaksIsNoReasonToPostAgain)
+{
+    for (const char *const payload : {"", "payload"}) {
+        HttpTarget target([&](const HttpRequest &request) {
+            const bool is_first =
+                request.headers.at("idempotency-key") == "warm/7";
+            return is_first ? HttpTarget::status(200)
+                            : HttpReaction{"", true, false};
+        });
+        payloads_.clear();
+        outcomes_.clear();
+        submit(target.url(), "warm", payload);
+        run_until_finished(1);
+        submit(target.url(), "broken", payload);
+        run_until_finished(2);
+        EXPECT_EQ(outcomes_["warm"].verdict, Verdict::done);
+        EXPECT_EQ(outcomes_["broken"].verdict, Verdict::again);
+        EXPECT_EQ(outcomes_["broken"].error,
+                  "no answer: the connection has broken");
+        EXPECT_EQ(target.requests().size(), 2U);
+        EXPECT_EQ(target.connections(), 1U);
+    }
 }
 
 TEST_F(HttpDelivery, BrokenAnswersAreTriedAgain)

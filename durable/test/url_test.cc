@@ -266,7 +266,8 @@ TEST(DurableTarget, IsHttpOrAStream)
                                         "http://[host]",
                                         "http://a[b]",
                                         "http://a:1:2",
-                                        "http://user:word@host:x"}) {
+                                        "http://user:word@host:x",
+                                        "http://a:word@c:word@host/"}) {
         error.clear();
         EXPECT_FALSE(check_target(text, &error)) << text;
         EXPECT_NE(error, "") << text;
