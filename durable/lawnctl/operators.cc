@@ -51,7 +51,7 @@ struct Listing {
 
 std::string item_line(const lawn_durable_item_t &item, bool is_dead)
 {
-    std::string line = item.id;
+    std::string line = item.id[0] != '\0' ? item.id : "-";
     if (!is_dead) {
         line += std::string(" ") + lawn_durable_state_string(item.state);
     }
@@ -224,14 +224,15 @@ int command_stats(const Settings &settings, Arguments &arguments)
         fail("interrupted");
     }
     const std::pair<const char *, uint64_t> rows[] = {
-        {"shards", stats->shards},   {"pending", stats->pending},
-        {"due", stats->due},         {"in_flight", stats->in_flight},
-        {"dead", stats->dead},       {"payload_bytes", stats->payload_bytes},
-        {"started", stats->started}, {"stopped", stats->stopped},
-        {"fired", stats->fired},     {"succeeded", stats->succeeded},
-        {"failed", stats->failed},   {"retried", stats->retried},
-        {"died", stats->died},       {"missed", stats->missed},
-        {"corrupt", stats->corrupt}, {"superseded", stats->superseded},
+        {"shards", stats->shards},     {"pending", stats->pending},
+        {"due", stats->due},           {"in_flight", stats->in_flight},
+        {"dead", stats->dead},         {"payload_bytes", stats->payload_bytes},
+        {"started", stats->started},   {"stopped", stats->stopped},
+        {"fired", stats->fired},       {"succeeded", stats->succeeded},
+        {"failed", stats->failed},     {"retried", stats->retried},
+        {"died", stats->died},         {"missed", stats->missed},
+        {"corrupt", stats->corrupt},   {"superseded", stats->superseded},
+        {"deferred", stats->deferred},
     };
     Table table;
     Json json;

@@ -158,6 +158,9 @@ constexpr Row only_totals[] = {
     {"superseded_total", "counter",
      "Retries of periodic timers not made, as another occurrence came first.",
      &lawn_durable_stats_t::superseded},
+    {"deferred_total", "counter",
+     "Deliveries put off, which is no attempt of the timer.",
+     &lawn_durable_stats_t::deferred},
 };
 
 void put_total(Writer &out, const Row &row, const std::vector<Shard> &shards)

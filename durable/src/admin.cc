@@ -169,6 +169,7 @@ constexpr Sum sums[] = {
     {"missed", &lawn_durable_stats_t::missed},
     {"corrupt", &lawn_durable_stats_t::corrupt},
     {"superseded", &lawn_durable_stats_t::superseded},
+    {"deferred", &lawn_durable_stats_t::deferred},
 };
 
 // Asks one shard, or all at once.

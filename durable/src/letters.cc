@@ -52,8 +52,9 @@ bool is_ordered(const redisReply *letters, std::string_view from, bool descends)
     return true;
 }
 
-// Calls visit(entry) for each letter of a page that is ours, and returns false
-// as soon as `visit` does. `beyond_p` becomes the end of a range that excludes
+// Calls visit(entry, is_ours) for each letter of a page, and returns false as
+// soon as `visit` does. Of one that is not ours, only the number is known.
+// `beyond_p` becomes the end of a range that excludes
 // what was read.
 template <class Visit>
 bool each_letter(const redisReply *letters, std::string *beyond_p, Visit visit)
@@ -62,7 +63,7 @@ bool each_letter(const redisReply *letters, std::string *beyond_p, Visit visit)
         Entry entry;
         const bool is_ours = decode_entry(letters->element[i], &entry);
         *beyond_p = "(" + std::string(entry.entry);
-        if (is_ours && !visit(entry)) {
+        if (!visit(entry, is_ours)) {
             return false;
         }
     }
@@ -95,8 +96,12 @@ private:
             fail_corrupt();
             return;
         }
-        const auto tell_each = [this](const Entry &entry) {
-            tell(entry);
+        const auto tell_each = [this](const Entry &entry, bool is_ours) {
+            if (is_ours) {
+                tell(entry);
+            } else {
+                tell_unreadable(entry);
+            }
             return ++result_.count != limit_;
         };
         if (!each_letter(letters, &from_, tell_each)) {
@@ -128,6 +133,18 @@ private:
         item.payload_size = entry.body.payload.size();
         item.reason = reason.empty() ? nullptr : reason.c_str();
         item.error = error.empty() ? nullptr : error.c_str();
+        each_(arg_, &item);
+    }
+
+    void tell_unreadable(const Entry &entry)
+    {
+        const std::string where = "entry " + std::string(entry.entry) + " of " +
+                                  link_.key(shard_, Key::dead);
+        lawn_durable_item_t item = {};
+        item.id = "";
+        item.state = LAWN_DURABLE_DEAD;
+        item.reason = "unreadable";
+        item.error = where.c_str();
         each_(arg_, &item);
     }
 
@@ -166,8 +183,8 @@ private:
             return;
         }
         std::string found;
-        const auto is_another = [this, &found](const Entry &entry) {
-            found = entry.id == id_ ? entry.entry : std::string_view();
+        const auto is_another = [&](const Entry &entry, bool is_ours) {
+            found = is_ours && entry.id == id_ ? entry.entry : "";
             return found.empty();
         };
         if (!each_letter(letters, &before_, is_another)) {

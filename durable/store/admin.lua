@@ -86,6 +86,19 @@ local function sought_body(due, bodies, id)
     return is_periodic(body) and not call('ZSCORE', due, id) and body or nil
 end
 
+-- What a list shows of a number that somebody else may have written, instead
+-- of which one that is in range would have to be.
+local function shown(number)
+    return number == number and
+        floor(math.min(math.max(number, 0), MOST)) or 0
+end
+
+-- A line of a list, of a timer with this body.
+local function line_of(id, state, body, due)
+    return {id, state, shown(generation_of(body)),
+        shown(due or (unpack_struct('<d', body, 9))), attempt_of(body)}
+end
+
 -- The cursor is "c" and that of SSCAN.
 local function list_sought(keys, cursor, most)
     local page = try('SSCAN', keys[6], cursor, 'COUNT', most)
@@ -96,8 +109,7 @@ local function list_sought(keys, cursor, most)
     for _, id in ipairs(page[2]) do
         local body = sought_body(keys[1], keys[2], id)
         if body then
-            local generation, due = unpack_struct('<dd', body)
-            list[#list + 1] = {id, PENDING, generation, due, attempt_of(body)}
+            list[#list + 1] = line_of(id, PENDING, body)
         end
     end
     return {page[1] == '0' and '0' or 'c' .. page[1], list}
@@ -120,8 +132,8 @@ local function list_pending(keys, cursor, most)
     for i = 1, #ids, 2 do
         local body = call('HGET', keys[2], ids[i])
         if body and body_is_whole(body) then
-            list[#list + 1] = {ids[i], PENDING, generation_of(body),
-                tonumber(ids[i + 1]), attempt_of(body)}
+            list[#list + 1] =
+                line_of(ids[i], PENDING, body, tonumber(ids[i + 1]))
         end
     end
     local n = #ids
@@ -138,8 +150,7 @@ local function list_delivered(keys, cursor, most)
         local id, body = found[i], found[i + 1]
         if body_is_whole(body) and
             state_of(body, call('ZSCORE', keys[1], id)) == DELIVERED then
-            local generation, due = unpack_struct('<dd', body)
-            list[#list + 1] = {id, DELIVERED, generation, due, attempt_of(body)}
+            list[#list + 1] = line_of(id, DELIVERED, body)
         end
     end
     return {page[1], list}
@@ -166,9 +177,8 @@ local function list_ended(keys, state, cursor, most)
         if byte(record) == state and #record >= HEAD + 9 and
             call('HEXISTS', keys[2], id) == 0 and
             (which == 'a' or call('HEXISTS', tables[1], id) == 0) then
-            list[#list + 1] = {id, state, (unpack_struct('<d', record, 2)),
-                (unpack_struct('<d', record, HEAD + 2)),
-                (unpack_struct('<H', record, 18))}
+            list[#list + 1] = line_of(id, state, sub(record, 2),
+                (unpack_struct('<d', record, HEAD + 2)))
         end
     end
     local next_cursor = which .. page[1]
@@ -245,7 +255,7 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
         'now', now,
         'pending', pending_of(keys[1], keys[2], keys[7]),
         'due', call('ZCOUNT', keys[1], '-inf', now),
-        'next', first[2] and tonumber(first[2]) or 0,
+        'next', first[2] and shown(tonumber(first[2])) or 0,
         'out_in_flight', out_flight,
         'push_in_flight', push_flight,
         'dead_letters', call('XLEN', keys[6]),
@@ -253,7 +263,8 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
         'fired', out_added + push_added,
     }
     local names = {'bytes', 'success', 'fail', 'stopped',
-        'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt'}
+        'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt',
+        'deferred'}
     local values = call('HMGET', meta, unpack(names))
     for i, name in ipairs(names) do
         stats[#stats + 1] = name

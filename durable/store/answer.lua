@@ -67,11 +67,11 @@ local function parse_retry(verdict)
     return delay, deliveries - untried, message or ''
 end
 
-local function retry_at(c, id, body, due)
+local function retry_at(c, id, body, due, verdict)
     call('ZADD', c.due, due, id)
     call('HSET', c.body, id, body)
     wake(c.s, c.due, due)
-    add_count(c, 'retried')
+    add_count(c, byte(verdict) == 119 and 'deferred' or 'retried')
 end
 
 -- The result, and the body that the timer has now; false if it has none.
@@ -92,7 +92,7 @@ local function retry(c, id, body, verdict)
         tail = tail_of(o, sub(tail, o.payload))
     end
     body = head(generation_of(body), due, attempt) .. tail
-    retry_at(c, id, body, due)
+    retry_at(c, id, body, due, verdict)
     return 1, body
 end
 
@@ -122,7 +122,7 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     c.counts.bytes = c.counts.bytes + #o.after
     body = head(generation_of(fired), due, attempt) ..
         tail_of(o, sub(body, o.payload))
-    retry_at(c, id, body, due)
+    retry_at(c, id, body, due, verdict)
     return 1, body
 end
 

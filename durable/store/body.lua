@@ -101,16 +101,19 @@ local function may_repeat(body, o)
         integer((unpack_struct('<d', body, 9)), 0, MOST) ~= nil
 end
 
+-- Whether its generation and its due time are such.
+local function has_numbers(body)
+    local generation, due = unpack_struct('<dd', body)
+    return integer(generation, 0, MOST) and integer(due, 0, MOST)
+end
+
 local NO_MISFIRE = '\0\0\0\0\0'
 
 -- The head of `body` is to change: what the start was answered is kept, for a
 -- start that is repeated with its token.
 local function keep_answer(o, body)
-    if o.token and not o.answered then
-        local generation, due = unpack_struct('<dd', body)
-        if integer(generation, 0, MOST) and integer(due, 0, MOST) then
-            o.answered = sub(body, 1, 16)
-        end
+    if o.token and not o.answered and has_numbers(body) then
+        o.answered = sub(body, 1, 16)
     end
 end
 

@@ -155,6 +155,7 @@ local MAX_TARGET = 2048
 local MAX_BATCH = 1000
 local MAX_ATTEMPTS = 10  -- where the timer says nothing
 local LEAST_EVERY = 10000 -- of a start; a call fires one occurrence of a timer
+local MOST_MISSED = 10000 -- occurrences that are past at a start
 local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
 local CONSUMER_IDLE_MS = 3600000

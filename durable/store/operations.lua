@@ -198,6 +198,21 @@ local function put_one(keys, id, old, due, attempt, tail, now)
     return generation, failure
 end
 
+-- How many occurrences of a timer that is due at `due` would fire at once to
+-- make up for what is past. Those of cron are a minute apart at least, and are
+-- looked for one by one.
+local function missed_already(o, due, now)
+    local every = o.every and unpack_struct('<d', o.every)
+    local catches_up = every and byte(o.misfire or NO_MISFIRE) == 0
+    return catches_up and (now - due) / every or 0
+end
+
+local function too_many_missed()
+    return invalid('time: more than ' .. MOST_MISSED .. ' occurrences of it ' ..
+        'are past, and would all fire now; the misfire policy may skip or ' ..
+        'coalesce them')
+end
+
 -- When a start is due, its token if it has one, and its options if it is
 -- periodic; false and an error if it is none.
 local function check_start(id, when, tail, now)
@@ -220,6 +235,8 @@ local function check_start(id, when, tail, now)
     local due = due_of(when, now)
     if not due then
         return false, invalid('time')
+    elseif o and missed_already(o, due, now) > MOST_MISSED then
+        return false, too_many_missed()
     end
     return due, token, o and (o.every or o.cron) and o
 end
@@ -313,7 +330,7 @@ register_of_shard('lawn_stop', 5, 1, 2, {'allow-oom'}, function(keys, args)
         return {byte(record), (unpack_struct('<d', record, 2))}
     end
     local pending = call('ZSCORE', keys[1], id)
-    if not body_is_whole(body) then
+    if not body_is_whole(body) or not has_numbers(body) then
         body = head(0, 0, 1) .. '\0'
     end
     local generation = generation_of(body)
@@ -386,6 +403,9 @@ register_of_shard('lawn_update', 3, 3, 4, {}, function(keys, args)
     local is_retry = due and o.after -- of an occurrence
     if is_retry then
         o.after, attempt = nil, 1
+    end
+    if due and missed_already(o, due, now) > MOST_MISSED then
+        return too_many_missed()
     end
     due = due or (unpack_struct('<d', body, 9))
     keep_answer(o, body)

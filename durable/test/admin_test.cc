@@ -157,6 +157,23 @@ TEST_F(DurableAdmin, ListsTimersByState)
     EXPECT_EQ(list(LAWN_DURABLE_PENDING, 17).items.size(), 17U);
 }
 
+// It is counted, so it is shown, with the place where it is.
+TEST_F(DurableAdmin, ListsLettersThatNobodyCanRead)
+{
+    make_dead(1);
+    const std::string key = "{test:0}:dead";
+    const std::string entry =
+        server->command({"XADD", key, "*", "x", "y"}).string;
+    const Listing dead = list_dead();
+    ASSERT_EQ(dead.items.size(), 2U);
+    const Item &item = dead.items[dead.items[0].id.empty() ? 0 : 1];
+    EXPECT_EQ(item.id, "");
+    EXPECT_EQ(item.reason, "unreadable");
+    EXPECT_EQ(item.error, "entry " + entry + " of " + key);
+    EXPECT_EQ(stats().dead, 2U);
+    EXPECT_EQ(list_dead(1).items.size(), 1U);
+}
+
 TEST_F(DurableAdmin, ListsAndReplaysDeadLetters)
 {
     make_dead(20);

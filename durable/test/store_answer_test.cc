@@ -87,6 +87,8 @@ TEST_F(DurableAnswer, WhatIsDeferredIsNoAttempt)
         d = read().at(0);
         EXPECT_EQ(d.attempt, 1U);
     }
+    EXPECT_EQ(stats()["deferred"], 3);
+    EXPECT_EQ(stats()["retried"], 0);
     EXPECT_EQ(answer(d, retry_verdict(0, 1, "")), Answered::dead);
 }
 

@@ -193,6 +193,39 @@ TEST_F(DurableHostile, AnAnswerThatIsNoneDoesNotKeepTheOthers)
     EXPECT_EQ(take(0).at(0).id, "a");
 }
 
+// Of numbers that a timer cannot have, a list shows the nearest that it can, so
+// that its id is seen.
+TEST_F(DurableHostile, ATimerOfAnyNumbersIsListed)
+{
+    start("good", "+1000000");
+    const double infinity = std::numeric_limits<double>::infinity();
+    std::string body(19, '\0');
+    memcpy(&body[0], &infinity, sizeof(infinity));
+    body[16] = 1;
+    for (const char *const due : {"+inf", "-inf", "1.5", "1e300"}) {
+        server.command({"ZADD", key("due"), due, due});
+        server.command({"HSET", key("body"), due, body});
+    }
+    Listed listed = {};
+    const Reply reply = call("lawn_list", "due body meta ended0 ended1 cron",
+                             {std::to_string(pending), "0", "100"});
+    const Tree tree(reply);
+    ASSERT_TRUE(decode(tree.get(), &listed)) << to_string(reply);
+    std::map<std::string_view, int64_t> due;
+    for (const Listed::Timer &timer : listed.timers) {
+        due[timer.id] = timer.due_us;
+    }
+    EXPECT_EQ(due.size(), 5U);
+    EXPECT_EQ(due["+inf"], 9000000000000000);
+    EXPECT_EQ(due["-inf"], 0);
+    EXPECT_EQ(due["1.5"], 1);
+    EXPECT_EQ(stats()["next"], 0);
+    for (const char *const id : {"+inf", "-inf", "1.5", "1e300"}) {
+        EXPECT_EQ(stop(id).state, stopped);
+    }
+    EXPECT_EQ(stop("good").state, stopped);
+}
+
 TEST_F(DurableHostile, KeysOfAnotherType)
 {
     for (const char *name : {"due", "body", "meta"}) {

@@ -323,6 +323,30 @@ TEST_F(DurableOccurrence, AStartCannotSayWhatItWasAnswered)
     EXPECT_EQ(start_reply({"a", "+1", tail}).string, "LAWN INVALID options");
 }
 
+// Ten thousand are made up for. Half a century of seconds is a mistake.
+TEST_F(DurableOccurrence, NoMoreThanTenThousandArePastAtAStart)
+{
+    Options options;
+    options.every_us = 1000000;
+    const std::string long_ago = ago(10010 * int64_t{1000000});
+    const std::string refusal = "LAWN INVALID time: more than 10000 "
+                                "occurrences of it are past";
+    const Reply refused = start_reply(start_args("a", long_ago, "", options));
+    EXPECT_EQ(refused.string.substr(0, refusal.size()), refusal);
+    EXPECT_EQ(state("a"), 0);
+    const Started fits = start("b", ago(9990 * int64_t{1000000}), "", options);
+    const Reply update = call("lawn_update", "due body meta",
+                              {"b", std::to_string(fits.generation), long_ago});
+    EXPECT_EQ(update.string.substr(0, refusal.size()), refusal);
+    for (const uint8_t policy : {1, 2}) { // skip, coalesce
+        options.misfire = policy;
+        EXPECT_EQ(start("c", "1", "", options).state, pending);
+        EXPECT_EQ(stop("c").state, stopped);
+    }
+    options = Options();
+    EXPECT_EQ(start("d", "1", "", options).state, pending);
+}
+
 // The second has fired when the first waits to be tried again. The stop is of
 // what comes after both.
 TEST_F(DurableOccurrence, AStopIsAboveAllThatHasFired)

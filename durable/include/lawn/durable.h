@@ -244,7 +244,9 @@ typedef struct {
     uint64_t misfire_us; /* for SKIP; as the back-offs */
     uint64_t every_us;   /* not 0: fires again and again; at least 10 ms. One
                           * occurrence at a time waits to be tried again; see
-                          * LAWN_DURABLE_RETRY. */
+                          * LAWN_DURABLE_RETRY. With FIRE, no more than 10,000
+                          * occurrences may be past at the start, or at an
+                          * update of the due time: INVALID_PARAM. */
     const char *cron;    /* not NULL: five fields, as cron has them. Fires again
                           * and again. If `due_us` and `delay_us` are 0, the
                           * first time is the expression's next one. */

@@ -15,14 +15,16 @@ LAWN_BEGIN_DECLS
 
 /* One timer or dead letter of a list. Valid during the call only. */
 typedef struct {
-    const char *id;
+    const char *id; /* "" of a dead letter that cannot be read: `error` says
+                     * where it is */
     lawn_durable_state_t state;
     uint64_t generation;
     int64_t due_us; /* of a timer that has ended: when it ended */
     unsigned attempt;
     const void *payload; /* of a dead letter; NULL: not known */
     size_t payload_size;
-    const char *reason; /* of a dead letter: one word; NULL: none */
+    const char *reason; /* of a dead letter: one word; NULL: none. One that
+                         * cannot be read: "unreadable" */
     const char *error;  /* of a dead letter: the last error; NULL: none */
 } lawn_durable_item_t;
 
@@ -85,6 +87,7 @@ typedef struct {
                           * gone, the deliveries are dead letters. */
     uint64_t superseded; /* retries of occurrences of periodic timers that were
                           * not made; see LAWN_DURABLE_RETRY */
+    uint64_t deferred;   /* answered with LAWN_DURABLE_DEFER */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
