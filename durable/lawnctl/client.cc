@@ -31,6 +31,7 @@ lawn_durable_params_t with_names(lawn_durable_params_t params,
     params.url = settings.url.empty() ? nullptr : settings.url.c_str();
     params.name_space =
         settings.name_space.empty() ? nullptr : settings.name_space.c_str();
+    params.require_safe_store = settings.require_safe_store;
     return params;
 }
 
@@ -82,6 +83,7 @@ Client::Client(const Settings &settings, lawn_durable_params_t params)
 
 Client::~Client()
 {
+    look_for_warning();
     lawn_durable_close(durable_);
 }
 
@@ -101,6 +103,16 @@ bool Client::connect(int64_t until_us)
     return is_decided;
 }
 
+// Once, whatever happens: it does not keep the command from its work.
+void Client::look_for_warning()
+{
+    const char *const warning = lawn_durable_warning(durable_);
+    if (warning != nullptr && !has_warned_) {
+        complain(std::string("warning: ") + warning);
+        has_warned_ = true;
+    }
+}
+
 bool Client::run(const std::function<bool()> &is_done, int64_t until_us)
 {
     pollfd fds[] = {{lawn_durable_fd(durable_), POLLIN, 0},
@@ -109,6 +121,7 @@ bool Client::run(const std::function<bool()> &is_done, int64_t until_us)
     const bool was_signalled_before = was_signalled();
     for (;;) {
         lawn_durable_poll(durable_);
+        look_for_warning();
         if (is_done()) {
             return true;
         }
@@ -137,6 +150,7 @@ Settings take_settings(Arguments &arguments)
         settings.url = *url;
     }
     settings.json = arguments.take_flag("--json");
+    settings.require_safe_store = arguments.take_flag("--require-safe-store");
     if (const auto name = arguments.take_text("--namespace")) {
         if (!lawn::durable::check_name_space(*name, &error)) {
             fail("--namespace: " + error);

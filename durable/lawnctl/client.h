@@ -21,9 +21,10 @@ struct Settings {
     std::string url; // empty: the library's default
     std::string name_space;
     bool json = false;
+    bool require_safe_store = false;
 };
 
-// Takes --redis, --namespace and --json.
+// Takes --redis, --namespace, --json and --require-safe-store.
 Settings take_settings(Arguments &arguments);
 
 // From now on SIGTERM and SIGINT do not end the program, but are noticed by
@@ -57,7 +58,10 @@ public:
              int64_t until_us = INT64_MAX);
 
 private:
+    void look_for_warning();
+
     lawn_durable_t *durable_ = nullptr;
+    bool has_warned_ = false;
 };
 
 // CLOCK_MONOTONIC in microseconds.

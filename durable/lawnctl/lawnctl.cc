@@ -22,7 +22,8 @@ namespace
 {
 
 const char help[] =
-    R"(usage: lawnctl [--redis URL] [--namespace NS] [--json] COMMAND
+    R"(usage: lawnctl [--redis URL] [--namespace NS] [--json] [--require-safe-store]
+               COMMAND
 
 Commands:
   start ID [--in DURATION | --at UNIX_SECONDS] [--payload TEXT]
@@ -58,6 +59,9 @@ Commands:
   --redis URL     the store (default: redis://127.0.0.1:6379)
   --namespace NS  timers of different namespaces do not meet (default: lawn)
   --json          print one JSON object a line
+  --require-safe-store
+                  refuse a store that may drop timers when its memory is
+                  full, or keeps nothing on its disk
   -h, --help      show this text
   -V, --version   show the version
 
@@ -103,8 +107,8 @@ const Command commands[] = {
 int run(int argc, char **argv)
 {
     Arguments arguments(argc, argv,
-                        {"--json", "--help", "-h", "--version", "-V",
-                         "--no-ack", "--end", "--leave",
+                        {"--json", "--require-safe-store", "--help", "-h",
+                         "--version", "-V", "--no-ack", "--end", "--leave",
                          // those of verify
                          "--calm", "--clocks", "--cluster", "--failover"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {

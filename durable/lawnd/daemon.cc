@@ -157,6 +157,7 @@ void Daemon::open_store()
     params.url = options_.url.c_str();
     params.name_space = options_.name_space.c_str();
     params.shards = options_.shards;
+    params.require_safe_store = options_.require_safe_store;
     if (lawn_durable_open(&params, &durable_) != LAWN_OK) {
         durable_ = nullptr;
         throw std::runtime_error(lawn_durable_open_error());
@@ -240,6 +241,7 @@ void Daemon::poll()
     lawn_durable_poll(durable_);
     take_signals();
     report_store();
+    report_warning();
     has_ended_ = has_ended_ || (is_draining_ && is_drained());
 }
 
@@ -300,6 +302,17 @@ void Daemon::report_store()
                            : "the store answers again");
     reported_ = line;
     is_partial_ = is_partial;
+}
+
+// What the store does not do although it is well.
+void Daemon::report_warning()
+{
+    const char *const warning = lawn_durable_warning(durable_);
+    const std::string line = warning ? warning : "";
+    if (line != warned_) {
+        log_line(warning ? "warning: " + line : "there is no warning any more");
+        warned_ = line;
+    }
 }
 
 void Daemon::deliver(const lawn_durable_delivery_t *delivery)
@@ -427,6 +440,9 @@ void Daemon::serve_health(const HttpReply &reply)
     const char *const error = lawn_durable_error(durable_);
     HttpAnswer health;
     health.body = "ok\n";
+    if (!warned_.empty()) {
+        health.body += "warning: " + warned_ + "\n";
+    }
     if (error || !is_ready_ || is_draining_) {
         health.status = 503;
         health.body = std::string(error          ? error
@@ -460,6 +476,7 @@ std::string Daemon::metrics(const std::vector<Shard> &shards) const
     metrics.stream = stream_;
     metrics.posting = delivery_ ? delivery_->posting() : 0;
     metrics.waiting = delivery_ ? delivery_->waiting() : 0;
+    metrics.warns = !warned_.empty();
     metrics.lost = consumer_ ? lawn_durable_consumer_lost(consumer_) : 0;
     return format_metrics(metrics);
 }

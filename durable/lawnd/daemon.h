@@ -61,6 +61,7 @@ private:
     void begin_drain();
     bool is_drained() const;
     void report_store();
+    void report_warning();
 
     void deliver(const lawn_durable_delivery_t *delivery);
     void post(const lawn_durable_delivery_t *delivery);
@@ -90,6 +91,7 @@ private:
     bool is_draining_ = false;
     bool has_ended_ = false;
     std::string refusal_;     // why the store cannot be used from the start
+    std::string warned_;      // the warning that was logged last; "": none
     std::string reported_;    // the error that was logged last; "": none
     bool is_partial_ = false; // it keeps the daemon from some shards only
     SparseLog rejections_;

@@ -222,6 +222,10 @@ std::string format_metrics(const Metrics &metrics)
     Writer out(metrics.name_space);
     out.gauge("lawnd_store_up", "1 if the store can be reached.",
               metrics.is_store_up ? 1 : 0);
+    out.gauge("lawnd_store_warning",
+              "1 if the store may drop timers, or a right is missing: the log "
+              "and /healthz say which.",
+              metrics.warns ? 1 : 0);
     if (!metrics.shards.empty()) {
         put_store(out, metrics.shards);
     }

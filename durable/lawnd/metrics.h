@@ -39,6 +39,7 @@ struct Metrics {
     uint64_t posting = 0;
     uint64_t waiting = 0; // in the queues of targets
     uint64_t lost = 0;    // leases
+    bool warns = false;   // the store is not what it should be
 };
 
 std::string format_metrics(const Metrics &metrics);

@@ -78,6 +78,9 @@ bool take(int option, const char *value, Options *options, std::string *error)
         return !options->listen.empty();
     case 'p':
         return parse_prefetch(value, &options->prefetch_us, error);
+    case 'S':
+        options->require_safe_store = true;
+        return true;
     case 'h':
         options->asks_for_help = true;
         return true;
@@ -94,6 +97,7 @@ bool take(int option, const char *value, Options *options, std::string *error)
 const char *const help_text =
     "usage: lawnd --redis URL --namespace NS [--shards N]\n"
     "             [--http-listen HOST:PORT] [--prefetch DURATION]\n"
+    "             [--require-safe-store]\n"
     "\n"
     "Fires the durable timers of a namespace when they are due, and delivers\n"
     "those that have a target. Any number of daemons may do so at a time.\n"
@@ -105,6 +109,8 @@ const char *const help_text =
     "  --http-listen HOST:PORT   serve /metrics and /healthz\n"
     "  --prefetch DURATION       how far ahead due times are fetched; 100ms\n"
     "                            by default\n"
+    "  --require-safe-store      refuse a store that may drop timers when its\n"
+    "                            memory is full, or keeps nothing on its disk\n"
     "  -h, --help                print this\n"
     "  -V, --version             print the version\n"
     "\n"
@@ -125,6 +131,7 @@ bool parse_options(int argc, char **argv, Options *options, std::string *error)
         {"shards", required_argument, nullptr, 's'},
         {"http-listen", required_argument, nullptr, 'l'},
         {"prefetch", required_argument, nullptr, 'p'},
+        {"require-safe-store", no_argument, nullptr, 'S'},
         {"help", no_argument, nullptr, 'h'},
         {"version", no_argument, nullptr, 'V'},
         {nullptr, 0, nullptr, 0}};

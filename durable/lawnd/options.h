@@ -17,6 +17,7 @@ struct Options {
     std::string listen;       // empty: no metrics
     uint64_t prefetch_us = 0; // 0: the library's default
     bool asks_for_help = false;
+    bool require_safe_store = false;
     bool asks_for_version = false;
 };
 

@@ -119,6 +119,7 @@ struct Opened { // lawn_open
     uint64_t max_bytes = 0;
     uint64_t keep_us = 0;
     uint64_t keep_count = 0;
+    std::string_view publish_error; // "": the user may publish
 };
 
 struct Started { // lawn_start

@@ -68,6 +68,7 @@ void RequestSession::greet()
         ask({"TIME"}, [this](ReplyPtr reply, lawn_time_t asked) {
             note_time(reply.get(), asked);
         });
+        ask_safety();
     }
     if (durability_ != LAWN_DURABLE_FSYNC) {
         return;

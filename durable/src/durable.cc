@@ -172,6 +172,16 @@ const char *lawn_durable_error(const lawn_durable_t *durable)
     return result;
 }
 
+const char *lawn_durable_warning(const lawn_durable_t *durable)
+{
+    const char *result = "out of memory";
+    attempt([&] {
+        durable->warning = durable->link->warning();
+        result = durable->warning.empty() ? nullptr : durable->warning.c_str();
+    });
+    return result;
+}
+
 unsigned lawn_durable_shards(const lawn_durable_t *durable)
 {
     return durable->link->shards();

@@ -142,6 +142,11 @@ public:
 
     // What keeps requests from being answered, or nullptr.
     virtual const char *error() const = 0;
+    // What the store does not do although it answers, in a line; or "".
+    virtual std::string warning() const
+    {
+        return "";
+    }
 };
 
 } // namespace lawn::durable

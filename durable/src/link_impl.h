@@ -46,6 +46,10 @@ public:
     int64_t store_time(unsigned shard, lawn_time_t time) const override;
     lawn_time_t send_time(unsigned shard, int64_t store_us) const override;
     const char *error() const override; // also for `pending_`
+    std::string warning() const override
+    {
+        return setup_.warnings.text();
+    }
 
 private:
     // Node::Owner

@@ -23,7 +23,7 @@ uint64_t share_of(uint64_t bound, unsigned shards)
 
 } // namespace
 
-Namespace::Namespace(const Setup &setup, const lawn_durable_params_t &params,
+Namespace::Namespace(Setup &setup, const lawn_durable_params_t &params,
                      const Keys &keys, Routes &routes, Owner &owner)
     : setup_(setup), params_(params), keys_(keys), routes_(routes),
       owner_(owner), open_timer_(*setup.loop, [this] { open(); }),
@@ -44,7 +44,8 @@ void Namespace::open()
               std::to_string(shards), std::to_string(params_.max_pending),
               std::to_string(params_.max_payload_bytes),
               std::to_string(params_.keep_us),
-              std::to_string(params_.keep_count)},
+              std::to_string(params_.keep_count),
+              routes_.is_cluster() ? "8" : "1"},
         setup_.request_timeout_us, [this](ReplyPtr reply, lawn_time_t) {
             is_opening_ = false;
             if (reply && !attempt([&] { on_reply(reply.get()); })) {
@@ -68,6 +69,13 @@ void Namespace::on_reply(const redisReply *reply)
                 : Failure{LAWN_ERR_CORRUPT, "the store's reply is not ours"});
         return;
     }
+    const std::string why(opened.publish_error);
+    setup_.warnings.set(Warnings::Matter::publishing, keys_.wake_channel(0),
+                        why.empty() ? ""
+                                    : "what this program starts may fire half "
+                                      "a minute late, since it may not "
+                                      "publish there: " +
+                                          line_of(why));
     limits_.clear();
     for (const uint64_t i : {share_of(opened.max_pending, opened.shards),
                              share_of(opened.max_bytes, opened.shards),

@@ -37,7 +37,7 @@ public:
         ~Owner() = default;
     };
 
-    Namespace(const Setup &setup, const lawn_durable_params_t &params,
+    Namespace(Setup &setup, const lawn_durable_params_t &params,
               const Keys &keys, Routes &routes, Owner &owner);
 
     bool is_open() const
@@ -77,7 +77,7 @@ private:
     void prepare_later();
     void run_when_open();
 
-    const Setup &setup_;
+    Setup &setup_;
     const lawn_durable_params_t &params_;
     const Keys &keys_;
     Routes &routes_;

@@ -23,6 +23,7 @@ constexpr size_t many_joined = 8;
 constexpr size_t enough_joined = 100;
 constexpr uint64_t apart_us = 2000;
 constexpr size_t most_joined_bytes = 256 << 10;
+constexpr uint64_t watch_us = 30000000;
 
 } // namespace
 
@@ -59,7 +60,11 @@ RequestSession::RequestSession(Node &node, int durability)
                                          }
                                      }),
       batch_(*setup_.loop, [this] { end_batch(); }),
-      restart_(*setup_.loop, [this] { restart_when_idle(); })
+      restart_(*setup_.loop, [this] { restart_when_idle(); }),
+      watch_(*setup_.loop, [this] {
+          ask_safety();
+          watch_.start_after(watch_us);
+      })
 {
 }
 
@@ -73,6 +78,7 @@ void RequestSession::on_ready()
 {
     is_waiting_ = false;
     if (durability_ == LAWN_DURABLE_ASYNC) {
+        watch_.start_after(watch_us);
         node_.owner.on_main_ready(node_);
     }
     transmit_queued();
@@ -81,6 +87,7 @@ void RequestSession::on_ready()
 void RequestSession::on_failed(const Failure &failure)
 {
     restart_.stop();
+    watch_.stop();
     send_.stop();
     batch_.stop();
     is_waiting_ = false;

@@ -108,6 +108,13 @@ private:
     void on_asked(const redisReply *reply);
     void on_waited(const redisReply *reply);
     void end_unsynced(lawn_status_t status, const std::string &error);
+    // In safety.cc.
+    void ask_safety(const Words &question,
+                    void (RequestSession::*told)(const redisReply *reply));
+    void ask_safety();
+    void on_config(const redisReply *reply);
+    void on_info(const redisReply *reply);
+    void judge_safety(std::string_view policy, bool keeps);
     bool may_transmit() const;
     void restart_when_idle();
     void restart_soon();
@@ -124,6 +131,7 @@ private:
     Timer send_;                 // what is queued, at the end of this poll
     Timer batch_;   // to send WAIT behind what is sent in this poll
     Timer restart_; // after the replies that are under way
+    Timer watch_;   // when to ask whether the server is safe
 };
 
 class Node

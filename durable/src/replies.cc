@@ -141,11 +141,12 @@ bool decode(const redisReply *reply, Opened *opened)
 {
     const List list(reply);
     Opened o;
-    if (list.size() != 5 || !read(list[0], &o.shards, 1024) || o.shards == 0 ||
+    if (list.size() != 6 || !read(list[0], &o.shards, 1024) || o.shards == 0 ||
         !read(list[1], &o.max_pending, max_time) ||
         !read(list[2], &o.max_bytes, max_time) ||
         !read(list[3], &o.keep_us, max_time) ||
-        !read(list[4], &o.keep_count, max_time)) {
+        !read(list[4], &o.keep_count, max_time) ||
+        !read(list[5], &o.publish_error)) {
         return false;
     }
     *opened = o;

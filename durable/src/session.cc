@@ -156,36 +156,54 @@ void Session::begin_greeting()
     if (url.db != 0) {
         ask({"SELECT", std::to_string(url.db)}, check);
     }
-    ask({"INFO", "cluster"}, [this, check](ReplyPtr reply, lawn_time_t sent) {
-        is_cluster_ = text_of(reply.get()).find("cluster_enabled:1") !=
-                      std::string_view::npos;
-        check(std::move(reply), sent);
-    });
-    ask({"ROLE"},
-        [this](ReplyPtr reply, lawn_time_t) { on_role(reply.get()); });
+    ask({"HELLO"},
+        [this](ReplyPtr reply, lawn_time_t) { on_hello(reply.get()); });
 }
 
-void Session::on_role(const redisReply *reply)
+// HELLO says what INFO and ROLE would, and any user may ask it. A server that
+// does not know it, as it was renamed, is taken for what the URL says: a
+// master, and no part of a Cluster.
+void Session::on_hello(const redisReply *reply)
 {
-    if (is_error(reply)) {
-        fail(status_of_error(text_of(reply)), line_of(text_of(reply)));
+    const std::string_view error = is_error(reply) ? text_of(reply) : "";
+    if (begins_with(error, "ERR unknown command")) {
+        setup_.warnings.set(Warnings::Matter::server, place(),
+                            "it does not know HELLO: that it is a replica, or "
+                            "part of a Cluster, is not noticed");
+        go_on_greeting();
+        return;
+    } else if (!error.empty()) {
+        // The rest of it is advice for this command.
+        fail(status_of_error(error), begins_with(error, "NOAUTH")
+                                         ? "NOAUTH Authentication required."
+                                         : line_of(error));
         return;
     }
-    const bool has_role =
-        reply->type == REDIS_REPLY_ARRAY && reply->elements > 0;
-    const std::string_view role =
-        has_role ? text_of(reply->element[0]) : std::string_view();
-    is_replica_ = role == "slave";
+    std::string_view role;
+    const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        const std::string_view name = text_of(reply->element[i]);
+        const std::string_view value = text_of(reply->element[i + 1]);
+        is_cluster_ = is_cluster_ || (name == "mode" && value == "cluster");
+        role = name == "role" ? value : role;
+    }
+    is_replica_ = role == "replica";
     if (role != "master" && !is_replica_) {
         fail(LAWN_ERR_CORRUPT, "it is no Redis server that keeps data");
     } else if (is_replica_ && !is_cluster_) {
         fail(LAWN_ERR_IO, "it is a replica, not a master");
     } else {
-        if (!is_replica_ && kind_ == Kind::functions) {
-            check_functions(false);
-        }
-        greet();
+        setup_.warnings.set(Warnings::Matter::server, place(), "");
+        go_on_greeting();
     }
+}
+
+void Session::go_on_greeting()
+{
+    if (!is_replica_ && kind_ == Kind::functions) {
+        check_functions(false);
+    }
+    greet();
 }
 
 void Session::check_functions(bool is_loaded)

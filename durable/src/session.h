@@ -9,6 +9,7 @@
 
 #include "src/reply.h"
 #include "src/socket.h"
+#include "src/warnings.h"
 
 #include <deque>
 #include <random>
@@ -24,8 +25,10 @@ struct Setup {
     Url url;
     uint64_t connect_timeout_us;
     uint64_t request_timeout_us;
+    bool requires_safe_store = false;
     size_t sentinel = 0; // the one to ask first
     std::minstd_rand random;
+    Warnings warnings;
 };
 
 // Why a session has failed. `status` is IO if it may work the next time, as far
@@ -103,6 +106,7 @@ protected:
     {
         return *setup_.loop;
     }
+    std::string place() const; // for people
 
     Setup &setup_;
 
@@ -125,7 +129,8 @@ private:
     void on_sentinel(const redisReply *reply);
     void next_sentinel(std::string_view why);
     void begin_greeting();
-    void on_role(const redisReply *reply);
+    void on_hello(const redisReply *reply);
+    void go_on_greeting();
     void check_functions(bool is_loaded);
     void on_version(const redisReply *reply, bool is_loaded);
     void on_greeted();
@@ -133,7 +138,6 @@ private:
     void on_timer();
     void send_beat();
     void pause(const Failure &failure);
-    std::string place() const;
 
     Kind kind_;
     Phase phase_ = Phase::idle;

@@ -60,9 +60,9 @@
 --
 -- lawn_version: -> 3
 -- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
---     keep_count
---     -> [shards, max_pending, max_bytes, keep_us, keep_count], as recorded by
---     the first
+--     keep_count, shards if nobody says how many
+--     -> [shards, max_pending, max_bytes, keep_us, keep_count, why the user may
+--     not publish or ""], as recorded by the first
 -- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this
 --     shard, shards
 --     -> 1; once per shard after lawn_open, and after a server came back empty.

@@ -4,13 +4,19 @@
 
 local limits = {'max_pending', 'max_bytes', 'keep_us', 'keep_count'}
 
--- One shard is as fast as one server; each node of a Cluster is to have some.
-local function default_shards()
-    return find(call('INFO', 'cluster'), 'cluster_enabled:1') and 8 or 1
+-- Why the user may not publish, or ''. The pumps take no notice of a time that
+-- is so far.
+local function publish_error(config_key)
+    local told = try('PUBLISH', sub(config_key, 1, -7) .. 'wake', MOST)
+    return type(told) == 'number' and '' or told.err
 end
 
-register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
+register('lawn_open', 1, 6, 6, {'allow-oom'}, function(keys, args)
     local wanted = {}
+    local default_shards = integer(args[6], 1, 1024)
+    if not default_shards then
+        return invalid('shards')
+    end
     for i = 1, 5 do
         wanted[i] = integer(args[i], 0, i == 1 and 1024 or MOST)
         if not wanted[i] then
@@ -27,20 +33,22 @@ register('lawn_open', 1, 5, 5, {'allow-oom'}, function(keys, args)
         return redis.error_reply(
             'LAWN CORRUPT ' .. keys[1] .. ', field shards: no number of shards')
     elseif not shards then
-        shards = wanted[1] > 0 and wanted[1] or default_shards()
+        shards = wanted[1] > 0 and wanted[1] or default_shards
         wanted[4] = wanted[4] > 0 and wanted[4] or KEEP_US
         wanted[5] = wanted[5] > 0 and wanted[5] or KEEP_COUNT
         call('HSET', keys[1], 'format', 1, 'shards', shards,
             'max_pending', wanted[2], 'max_bytes', wanted[3],
             'keep_us', wanted[4], 'keep_count', wanted[5])
-        return {shards, wanted[2], wanted[3], wanted[4], wanted[5]}
+        return {shards, wanted[2], wanted[3], wanted[4], wanted[5],
+            publish_error(keys[1])}
     end
     if wanted[1] > 0 and wanted[1] ~= shards then
         return redis.error_reply('LAWN SHARDS the namespace has ' .. shards ..
             ' shards, not ' .. wanted[1])
     end
     return {shards, tonumber(m[3]) or 0, tonumber(m[4]) or 0,
-        tonumber(m[5]) or KEEP_US, tonumber(m[6]) or KEEP_COUNT}
+        tonumber(m[5]) or KEEP_US, tonumber(m[6]) or KEEP_COUNT,
+        publish_error(keys[1])}
 end)
 
 register('lawn_prepare', 1, 5, 5, {'allow-oom'}, function(keys, args)

@@ -438,7 +438,7 @@ TEST(DurableFailure, ANamespaceThatWasMadeAnewWithOtherShardsIsRefused)
     run(admin, {"AUTH", "secret"});
     run(admin, {"FUNCTION", "LOAD", lawn::durable::script()});
     run(admin, {"FCALL", "lawn_open", "1", "{test:0}:config", "5", "0", "0",
-                "0", "0"});
+                "0", "0", "1"});
     run(admin, {"CONFIG", "SET", "requirepass", ""});
     client.run_until(
         [&client] { return contains(error_of(&client), "5 shards"); });

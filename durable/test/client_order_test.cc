@@ -150,7 +150,7 @@ HostileServer::Change refuse_once(std::vector<std::string> ids,
 {
     return [ids, silent](const auto &command, std::string *reply) mutable {
         if (command.size() > 1 && command[1] == "lawn_open") {
-            *reply = "*5\r\n:1\r\n:0\r\n:0\r\n:1\r\n:1\r\n";
+            *reply = "*6\r\n:1\r\n:0\r\n:0\r\n:1\r\n:1\r\n" + bulk("");
         }
         for (auto i = ids.begin(); i != ids.end(); ++i) {
             if (is_start(command, *i)) {
@@ -278,8 +278,8 @@ protected:
                    "\r\n:" + std::to_string(last) + "\r\n*2\r\n" +
                    bulk("127.0.0.1") + ":" + std::to_string(port) + "\r\n";
         };
-        if (command[0] == "INFO") {
-            *reply = bulk("cluster_enabled:1\r\n");
+        if (command[0] == "HELLO") {
+            *reply = hello("cluster");
         } else if (command[0] == "CLUSTER") {
             *reply = "*2\r\n" +
                      range(0, lawn::durable::cluster_slots - 1, to.port()) +
@@ -351,7 +351,7 @@ TEST_F(DurableOrderInCluster, ALaterRequestWaitsForOneThatIsAsking)
     other_address = third.address();
     is_asking = true;
     Result *const start = client.begin_start(Client::in_an_hour("a"));
-    client.run_until([&] { return third.count("INFO") > 0; });
+    client.run_until([&] { return third.count("HELLO") > 0; });
     begin_stop(&client, "a", &stop);
     poll_for(&client, std::chrono::milliseconds(50));
     third.unpark();

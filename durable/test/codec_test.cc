@@ -209,8 +209,8 @@ TEST(DurableCodec, TheReplyToAStart)
 
 TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
 {
-    expect_strict<Opened>(
-        list({number(8), number(0), number(0), number(1), number(1)}));
+    expect_strict<Opened>(list(
+        {number(8), number(0), number(0), number(1), number(1), text("")}));
     expect_strict<Taken>(list({number(1), list({number(2)})}));
     expect_strict<Stopped>(list({number(5), number(1)}));
     expect_strict<Updated>(list({number(0), number(2), number(1)}));
@@ -303,8 +303,8 @@ template <class Decoded> bool is_reply(const Reply &reply)
 TEST(DurableCodec, RepliesKeepToTheirBounds)
 {
     const auto opens = [](int shards) {
-        return is_reply<Opened>(
-            list({number(shards), number(0), number(0), number(1), number(1)}));
+        return is_reply<Opened>(list({number(shards), number(0), number(0),
+                                      number(1), number(1), text("")}));
     };
     EXPECT_FALSE(opens(0));
     EXPECT_TRUE(opens(1));

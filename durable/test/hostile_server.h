@@ -46,15 +46,19 @@ inline std::string good_start()
     return text + '\0' + '\1';
 }
 
+// Of a master in this mode.
+inline std::string hello(const char *mode)
+{
+    return "*6\r\n" + bulk("proto") + ":2\r\n" + bulk("mode") + bulk(mode) +
+           bulk("role") + bulk("master");
+}
+
 // What a server that is well answers, as far as these tests ask.
 inline std::string good_reply(const std::vector<std::string> &words)
 {
     const std::string name = words.size() > 1 ? words[1] : "";
-    if (words[0] == "INFO") {
-        return bulk("# Cluster\r\ncluster_enabled:0\r\n");
-    }
-    if (words[0] == "ROLE") {
-        return "*3\r\n" + bulk("master") + ":0\r\n*0\r\n";
+    if (words[0] == "HELLO") {
+        return hello("standalone");
     }
     if (words[0] == "TIME") {
         return "*2\r\n" + bulk("1700000000") + bulk("5");
@@ -66,7 +70,7 @@ inline std::string good_reply(const std::vector<std::string> &words)
         return ":" + std::to_string(lawn::durable::script_version) + "\r\n";
     }
     if (name == "lawn_open") {
-        return "*5\r\n:4\r\n:0\r\n:0\r\n:1\r\n:1\r\n";
+        return "*6\r\n:4\r\n:0\r\n:0\r\n:1\r\n:1\r\n" + bulk("");
     }
     if (name == "lawn_start") {
         const size_t starts = (words.size() - 4 - std::stoul(words[2])) / 3;

@@ -154,6 +154,22 @@ TEST_F(LawnctlTest, StartsAtATimeOfDay)
     EXPECT_NE(json.find("\"state\":\"pending\""), std::string::npos) << json;
 }
 
+TEST_F(LawnctlTest, WarnsOfAStoreThatMayDropTimers)
+{
+    server_.command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"});
+    Program warned(with_store({"start", "a", "--in", "1h"}));
+    EXPECT_EQ(warned.wait(), 0);
+    EXPECT_EQ(warned.err().find("lawnctl: warning: "), 0U) << warned.err();
+    EXPECT_NE(warned.err().find("allkeys-lfu"), std::string::npos);
+    EXPECT_EQ(lines(warned.err()), 1U);
+    EXPECT_EQ(warned.out().find("started a "), 0U);
+    Program refused(with_store({"--require-safe-store", "get", "a"}));
+    EXPECT_NE(refused.wait(), 0);
+    EXPECT_NE(refused.err().find("no safe store: "), std::string::npos)
+        << refused.err();
+    EXPECT_EQ(lines(refused.err()), 1U);
+}
+
 TEST_F(LawnctlTest, ListsAndCounts)
 {
     out_of({"start", "a", "--in", "1h"});

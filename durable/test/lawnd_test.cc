@@ -88,6 +88,25 @@ TEST_F(Lawnd, TakesAsManyDescriptorsAsItMayHave)
     EXPECT_EQ(raised.rlim_cur, std::min<rlim_t>(before.rlim_max, 4096));
 }
 
+TEST_F(Lawnd, WarnsOfAStoreThatMayDropTimers)
+{
+    server_.command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+    start();
+    EXPECT_TRUE(becomes([&] {
+        return log().find("warning: ") != std::string::npos &&
+               log().find("maxmemory-policy is allkeys-lru") !=
+                   std::string::npos;
+    })) << log();
+    EXPECT_EQ(metric("lawnd_store_warning"), 1);
+    int status = 0;
+    std::string text = run({"--redis", server_.url(), "--namespace", name_space,
+                            "--require-safe-store"},
+                           &status);
+    EXPECT_EQ(status, 1);
+    EXPECT_NE(text.find("no safe store: "), std::string::npos) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+}
+
 TEST_F(Lawnd, StoreThatCannotBeReachedIsOneLine)
 {
     int status = 0;

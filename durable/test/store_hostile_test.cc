@@ -54,7 +54,7 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         const char *keys;
         size_t args;
     } functions[] = {
-        {"lawn_open", "config", 5},    {"lawn_prepare", "meta", 5},
+        {"lawn_open", "config", 6},    {"lawn_prepare", "meta", 5},
         {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
         {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
         {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
@@ -90,8 +90,8 @@ TEST_F(DurableHostile, NumbersAndTimes)
     refused("lawn_fire", fire_keys, {"501", "0", "1"});
     refused("lawn_fire", fire_keys, {"0", "0", "1"});
     refused("lawn_fire", fire_keys, {"1", "0", "65"});
-    refused("lawn_open", "config", {"1025", "0", "0", "0", "0"});
-    refused("lawn_open", "config", {"nan", "0", "0", "0", "0"});
+    refused("lawn_open", "config", {"1025", "0", "0", "0", "0", "1"});
+    refused("lawn_open", "config", {"nan", "0", "0", "0", "0", "1"});
     refused("lawn_list", list_keys, {"7", "0", "10"});
     refused("lawn_list", list_keys, {"1", "x", "10"});
     refused("lawn_list", list_keys, {"3", "c0", "10"});

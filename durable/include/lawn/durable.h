@@ -131,6 +131,9 @@ typedef struct {
     uint64_t keep_count; /* A shard that has more ends than this may drop the
                           * oldest earlier. It never has more than twice as
                           * many, and one batch of answers. 0: 100,000 */
+    bool require_safe_store; /* Fail with UNSUPPORTED while a server may drop
+                              * timers when its memory is full, or keeps nothing
+                              * on its disk, or may not be asked. */
 } lawn_durable_params_t;
 
 /* Makes a client. It checks the parameters and returns. Connecting goes on in
@@ -181,6 +184,13 @@ LAWN_API lawn_status_t lawn_durable_wait(lawn_durable_t *durable,
  * that is mended. NULL: nothing is wrong, or the first attempt to connect is
  * still under way. Valid until the next call. */
 LAWN_API const char *lawn_durable_error(const lawn_durable_t *durable);
+
+/* Returns one line that says what the store does not do for this client,
+ * although it answers: it may drop timers when its memory is full (its
+ * maxmemory-policy), or a right is missing that is not needed for an answer,
+ * such as that to publish. NULL: nothing, as far as is known. The store is
+ * asked when it is reached and every 30 s. Valid until the next call. */
+LAWN_API const char *lawn_durable_warning(const lawn_durable_t *durable);
 
 /* Returns the number of shards, or 0 as long as the store has not been reached
  * and checked for the first time. */
