@@ -91,11 +91,11 @@ LAWN_API lawn_status_t lawn_group_create_sized(
 /* Ends the library's threads and destroys the shards. Their timers stop, each
  * start returns false, and a retire calls `released` at once. Remove engines
  * first. In debug builds an engine that is left fails an assertion. Release
- * builds remove it. Other workers of the caller must no longer run. It waits for
- * calls in progress that add or remove a worker; later ones, from a callback
- * that still runs, return UNSUPPORTED. Any thread may call it, but not from a
- * callback of the group. In debug builds such a call fails an assertion. Release
- * builds ignore it. NULL does nothing. */
+ * builds remove it. Other workers of the caller must no longer run. It waits
+ * for calls in progress that add or remove a worker; later ones, from a
+ * callback that still runs, return UNSUPPORTED. Any thread may call it, but not
+ * from a callback of the group. In debug builds such a call fails an assertion.
+ * Release builds ignore it. NULL does nothing. */
 LAWN_API void lawn_group_destroy(lawn_group_t *group);
 
 /* The time of the group, in ticks of `clock`. If `clock` goes back, the group's
@@ -224,9 +224,9 @@ LAWN_API lawn_time_t lawn_worker_next(lawn_worker_t *worker);
 
 /* Tells the group that the worker is about to sleep, until the time `until`.
  * Returns false if there is something to do: pass instead of sleeping. If that
- * is to hand over shards, and another thread has the group's lock, it sleeps for
- * 50 us first, so that the other one goes on even if it has a lower priority.
- * After true, `wake` is called when there is something to do, as
+ * is to hand over shards, and another thread has the group's lock, it sleeps
+ * for 50 us first, so that the other one goes on even if it has a lower
+ * priority. After true, `wake` is called when there is something to do, as
  * lawn_box_sleep() says. Only the worker may call it. */
 LAWN_API bool lawn_worker_sleep(lawn_worker_t *worker, lawn_time_t until);
 

@@ -141,12 +141,12 @@ LAWN_API lawn_status_t lawn_shm_open(const char *path, lawn_clock_fn_t clock,
                                      void *clock_arg,
                                      lawn_shm_client_t **client_p);
 
-/* Ends the client. The next pass that the owner begins stops its timers, without
- * a call of `expired`, and gives them and the client's place to others. A pass
- * that has begun may still call `expired`. An owner that sleeps is woken for
- * this. Other clients learn of it by lawn_shm_is_open(). Events that were not
- * polled are lost. No other call for the client may be in progress. NULL does
- * nothing. Any thread may call it. */
+/* Ends the client. The next pass that the owner begins stops its timers,
+ * without a call of `expired`, and gives them and the client's place to others.
+ * A pass that has begun may still call `expired`. An owner that sleeps is woken
+ * for this. Other clients learn of it by lawn_shm_is_open(). Events that were
+ * not polled are lost. No other call for the client may be in progress. NULL
+ * does nothing. Any thread may call it. */
 LAWN_API void lawn_shm_close(lawn_shm_client_t *client);
 
 /* The id that tells this client from all other clients that the owner has had,

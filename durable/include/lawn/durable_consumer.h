@@ -26,8 +26,8 @@ LAWN_BEGIN_DECLS
 typedef struct lawn_durable_consumer lawn_durable_consumer_t;
 
 /* What a consumer gets. It belongs to the library, and is valid until it is
- * answered, it was given to `lost`, or its consumer is closed; with `no_answer`,
- * during the call only. */
+ * answered, it was given to `lost`, or its consumer is closed; with
+ * `no_answer`, during the call only. */
 typedef struct {
     const char *id;
     uint64_t generation;
@@ -70,9 +70,9 @@ typedef struct {
                      * beyond them, it gives back. */
     /* Is told of each delivery whose lease is lost, which is no longer valid
      * after the call: the program must not answer it. NULL: nobody is told, and
-     * a lost delivery stays valid until it is answered. Such an answer counts if
-     * nobody else has answered before. A program that forgets deliveries keeps
-     * their memory then. */
+     * a lost delivery stays valid until it is answered. Such an answer counts
+     * if nobody else has answered before. A program that forgets deliveries
+     * keeps their memory then. */
     lawn_durable_deliver_fn_t lost;
 } lawn_durable_consume_t;
 
