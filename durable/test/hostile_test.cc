@@ -29,9 +29,14 @@ TEST(DurableHostile, NothingTheServerSaysCrashesTheClient)
     lawn_durable_update_t update = {};
     update.id = "a";
     update.delay_us = 1;
-    unsigned good = 0;
     unsigned bad = 0;
     for (unsigned round = 0; round < 60; ++round) {
+        if (round % 10 == 0) {
+            // Then it works, and goes on from a connection that is well.
+            server.set_period(0, 0);
+            client.run_until(
+                [&client] { return client.start("a").status == LAWN_OK; });
+        }
         server.set_period(2 + round % 20, round);
         Result results[5];
         const lawn_durable_start_t start = Client::in_an_hour("a");
@@ -44,11 +49,10 @@ TEST(DurableHostile, NothingTheServerSaysCrashesTheClient)
             client.run_until([&i] { return i.is_answered; });
             EXPECT_EQ(i.answers, 1U);
             EXPECT_LT(i.error.size(), 500U);
-            ++(i.status == LAWN_OK ? good : bad);
+            bad += i.status != LAWN_OK;
         }
     }
     EXPECT_GT(bad, 10U);
-    EXPECT_GT(good, 0U);
     server.set_period(0, 0);
     client.run_until([&client] { return client.start("a").status == LAWN_OK; });
     client.run_until(
