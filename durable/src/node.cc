@@ -86,6 +86,9 @@ void RequestSession::on_ready()
 
 void RequestSession::on_failed(const Failure &failure)
 {
+    if (durability_ == LAWN_DURABLE_ASYNC) {
+        setup_.warnings.forget(place());
+    }
     restart_.stop();
     watch_.stop();
     send_.stop();

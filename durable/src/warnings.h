@@ -29,6 +29,13 @@ public:
         }
     }
 
+    // The server there is gone, or is another one when it is back.
+    void forget(const std::string &place)
+    {
+        texts_.erase({Matter::server, place});
+        texts_.erase({Matter::policy, place});
+    }
+
     // All in one line; "" if there are none.
     std::string text() const
     {

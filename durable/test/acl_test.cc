@@ -399,6 +399,16 @@ TEST_F(DurableWatch, ASettingThatChangesIsNoticed)
     poll_until([&] { return lawn_durable_warning(client) == nullptr; });
 }
 
+TEST_F(DurableWatch, AServerThatIsGoneIsForgotten)
+{
+    open(false);
+    set_policy("allkeys-lru");
+    poll_until([&] { return lawn_durable_warning(client) != nullptr; });
+    server.kill();
+    poll_until([&] { return lawn_durable_error(client) != nullptr; });
+    EXPECT_EQ(lawn_durable_warning(client), nullptr);
+}
+
 TEST_F(DurableWatch, AStoreThatIsSafeNoMoreIsLeft)
 {
     open(true);
