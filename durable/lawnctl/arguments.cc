@@ -9,8 +9,11 @@
 #include "src/codec.h"
 #include "src/url.h"
 
+#include <cctz/time_zone.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -153,7 +156,10 @@ void Arguments::finish() const
     }
 }
 
-int64_t parse_time(const std::string &text)
+namespace
+{
+
+int64_t parse_seconds(const std::string &text)
 {
     const size_t point = text.find('.');
     const std::string whole = text.substr(0, point);
@@ -161,11 +167,73 @@ int64_t parse_time(const std::string &text)
         point == std::string::npos ? "0" : text.substr(point + 1);
     if (!is_digits(whole) || whole.size() > time_digits ||
         !is_digits(fraction) || fraction.size() > 6) {
-        fail("'" + text + "' is no time in seconds since 1970");
+        fail("'" + text +
+             "' is no time in seconds since 1970, or like 2026-12-24T18:00Z");
     }
     fraction.resize(6, '0');
-    const int64_t usec = strtoll(whole.c_str(), nullptr, 10) * second_us +
-                         strtoll(fraction.c_str(), nullptr, 10);
+    return strtoll(whole.c_str(), nullptr, 10) * second_us +
+           strtoll(fraction.c_str(), nullptr, 10);
+}
+
+using Time = cctz::time_point<std::chrono::microseconds>;
+
+// What follows the date and the hour may be left out.
+bool parse_date(const std::string &text, const std::string &offset, Time *time)
+{
+    for (const char *const format :
+         {"%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H"}) {
+        if (cctz::parse(format + offset, text, cctz::utc_time_zone(), time)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ISO 8601 with an offset or Z, or of a zone.
+int64_t parse_iso_time(const std::string &text, const std::string &zone_name)
+{
+    Time time;
+    if (parse_date(text, "%Ez", &time)) {
+        if (!zone_name.empty()) {
+            fail("'" + text + "' has an offset: --zone is for times without");
+        }
+        return time.time_since_epoch().count();
+    }
+    if (!parse_date(text, "", &time)) {
+        fail("'" + text + "' is no time like 2026-12-24T18:00:00Z");
+    }
+    if (zone_name.empty()) {
+        fail("'" + text + "' is of no zone: add Z, an offset or --zone");
+    }
+    cctz::time_zone zone;
+    if (!cctz::load_time_zone(zone_name, &zone)) {
+        fail("not a time zone: '" + zone_name + "'");
+    }
+    const auto second =
+        std::chrono::time_point_cast<cctz::seconds>(time); // is after 1970
+    const auto found =
+        zone.lookup(cctz::convert(second, cctz::utc_time_zone()));
+    if (found.kind == cctz::time_zone::civil_lookup::SKIPPED) {
+        fail("'" + text + "' does not exist in " + zone_name +
+             ", where clocks are put forward then");
+    }
+    return Time(found.pre).time_since_epoch().count() +
+           (time - Time(second)).count();
+}
+
+} // namespace
+
+int64_t parse_time(const std::string &text, const std::string &zone)
+{
+    const bool is_date = text.find('-', 1) != std::string::npos;
+    if (!is_date && !zone.empty()) {
+        fail("--zone is for --cron, and for dates without an offset");
+    }
+    const int64_t usec =
+        is_date ? parse_iso_time(text, zone) : parse_seconds(text);
+    if (usec < 0) {
+        fail("'" + text + "' is before 1970");
+    }
     if (usec > lawn::durable::max_time) {
         fail("'" + text + "' is after the year 2255, too late for a timer");
     }

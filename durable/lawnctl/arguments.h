@@ -36,7 +36,12 @@ public:
                                         uint64_t most);
     // Microseconds.
     std::optional<uint64_t> take_duration(const std::string &name);
-    // The next word that is no option; fails with `what` if there is none.
+    // The next word that is no option; "" if there is none.
+    std::string first_word() const
+    {
+        return words_.empty() ? "" : words_.front();
+    }
+    // Takes it; fails with `what` if there is none.
     std::string take_word(const std::string &what);
     // Fails if anything is left that nobody has taken.
     void finish() const;
@@ -47,8 +52,10 @@ private:
     std::vector<std::string> words_;
 };
 
-// Microseconds of a time such as 1700000000.25; fails if it is none.
-int64_t parse_time(const std::string &text);
+// Microseconds of a time such as 1700000000.25, 2026-12-24T18:00:00Z, or
+// 2026-12-24T18:00 in `zone`, which is empty if none is given; fails if it is
+// none.
+int64_t parse_time(const std::string &text, const std::string &zone);
 
 } // namespace lawnctl
 

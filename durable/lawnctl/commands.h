@@ -13,6 +13,7 @@ namespace lawnctl
 {
 
 int command_start(const Settings &settings, Arguments &arguments);
+int command_update(const Settings &settings, Arguments &arguments);
 int command_stop(const Settings &settings, Arguments &arguments);
 int command_get(const Settings &settings, Arguments &arguments);
 int command_consume(const Settings &settings, Arguments &arguments);

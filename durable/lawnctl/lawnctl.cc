@@ -26,13 +26,17 @@ const char help[] =
                COMMAND
 
 Commands:
-  start ID [--in DURATION | --at UNIX_SECONDS] [--payload TEXT]
+  start ID [--in DURATION | --at TIME] [--payload TEXT]
       [--every DURATION | --cron EXPRESSION [--zone ZONE]]
       [--durability async|fsync|replicated:N]
       [--target stream|stream:KEY|http://...|https://...]
       [--max-attempts N] [--misfire fire|skip:DURATION|coalesce]
                   start a timer, or start it anew; without --cron it needs
                   --in or --at
+  update ID --generation G [--in DURATION | --at TIME] [--payload TEXT]
+      [--durability ...]
+                  change a pending timer: prints `updated ID GENERATION DUE`,
+                  `too late` (status 3), `unknown` (4)
   stop ID [--durability ...]
                   prints `stopped`, `too late` (status 3), `unknown` (4)
   get ID          print the state of a timer
@@ -65,7 +69,11 @@ Commands:
   -h, --help      show this text
   -V, --version   show the version
 
+`lawnctl COMMAND --help` shows the lines of one command.
+
 Durations: 250ms, 2s, 5m, 3h, 10d.
+Times: seconds since 1970, 2026-12-24T18:00Z, 2026-12-24T18:00+01:00, or
+2026-12-24T18:00 with --zone Europe/Berlin.
 
 URLs:
   redis://[[user]:password@]host[:port][/db]
@@ -79,12 +87,28 @@ struct Command {
 };
 
 const Command commands[] = {
-    {"start", command_start}, {"stop", command_stop},
-    {"get", command_get},     {"consume", command_consume},
-    {"list", command_list},   {"dead", command_dead},
-    {"stats", command_stats}, {"drain", command_drain},
-    {"load", command_load},
+    {"start", command_start},     {"update", command_update},
+    {"stop", command_stop},       {"get", command_get},
+    {"consume", command_consume}, {"list", command_list},
+    {"dead", command_dead},       {"stats", command_stats},
+    {"drain", command_drain},     {"load", command_load},
 };
+
+// The lines of the command in the help; all of it if there is no such command.
+std::string help_of(const std::string &command)
+{
+    const std::string all = help;
+    const size_t begin = all.find("\n  " + command + " ");
+    if (command.empty() || begin == std::string::npos) {
+        return all;
+    }
+    size_t end = all.find('\n', begin + 1);
+    while (all.compare(end, 4, "\n   ") == 0) {
+        end = all.find('\n', end + 1);
+    }
+    return "usage: lawnctl [OPTION]... " +
+           all.substr(begin + 3, end - begin - 3) + "\n";
+}
 
 // It is a program of its own, which takes the same words but for the command.
 [[noreturn]] void become_verify(char **argv)
@@ -112,7 +136,8 @@ int run(int argc, char **argv)
                          // those of verify
                          "--calm", "--clocks", "--cluster", "--failover"});
     if (arguments.take_flag("--help") || arguments.take_flag("-h")) {
-        fputs(help, stdout);
+        const std::string text = help_of(arguments.first_word());
+        fputs(text.c_str(), stdout);
         return finish_output("lawnctl");
     }
     if (arguments.take_flag("--version") || arguments.take_flag("-V")) {

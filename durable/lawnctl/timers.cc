@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawnctl start, stop and get.
+// lawnctl start, update, stop and get.
 
 #include "commands.h"
 #include "output.h"
@@ -62,21 +62,30 @@ struct Texts {
     std::string zone;
 };
 
-void take_due(Arguments &arguments, lawn_durable_start_t &start)
+// When it is due; false: that is not said. `zone` is that of a date, if it has
+// none of its own.
+bool take_due(Arguments &arguments, const std::string &zone, int64_t *due_us,
+              uint64_t *delay_us)
 {
     const auto delay = arguments.take_duration("--in");
     const auto at = arguments.take_text("--at");
     if (delay && at) {
         fail("--in and --at exclude each other");
     }
-    if (!delay && !at && start.cron == nullptr) {
-        fail("start needs --in or --at; see --help");
+    *delay_us = delay.value_or(0);
+    // 0 stands for none.
+    *due_us = at ? std::max<int64_t>(parse_time(*at, zone), 1) : 0;
+    return delay || at;
+}
+
+std::string take_payload(Arguments &arguments, bool *is_given)
+{
+    const auto payload = arguments.take_text("--payload");
+    *is_given = payload.has_value();
+    if (payload && payload->size() > LAWN_DURABLE_MAX_PAYLOAD) {
+        fail("the payload has more than 65536 bytes");
     }
-    start.delay_us = delay.value_or(0);
-    if (at) {
-        // 0 stands for none.
-        start.due_us = std::max<int64_t>(parse_time(*at), 1);
-    }
+    return payload.value_or("");
 }
 
 void take_misfire(Arguments &arguments, lawn_durable_start_t &start)
@@ -109,20 +118,22 @@ lawn_durable_start_t take_start(Arguments &arguments, Texts &texts)
         texts.cron = *cron;
         start.cron = texts.cron.c_str();
     }
-    if (const auto zone = arguments.take_text("--zone")) {
-        texts.zone = *zone;
-        start.zone = texts.zone.c_str();
+    texts.zone = arguments.take_text("--zone").value_or("");
+    if (!take_due(arguments, start.cron ? "" : texts.zone, &start.due_us,
+                  &start.delay_us) &&
+        start.cron == nullptr) {
+        fail("start needs --in or --at; see --help");
     }
-    if (start.zone != nullptr && start.cron == nullptr) {
-        fail("--zone is for --cron");
+    if (!texts.zone.empty() && start.cron == nullptr && start.due_us == 0) {
+        fail("--zone is for --cron, and for dates without an offset");
     }
     if (start.cron != nullptr) {
+        start.zone = texts.zone.empty() ? nullptr : texts.zone.c_str();
         std::string error;
         if (!lawn::durable::Cron().parse(texts.cron, texts.zone, &error)) {
             fail("--cron: " + error);
         }
     }
-    take_due(arguments, start);
     take_misfire(arguments, start);
     if (const auto every = arguments.take_duration("--every")) {
         if (*every < 10000) {
@@ -133,10 +144,8 @@ lawn_durable_start_t take_start(Arguments &arguments, Texts &texts)
         }
         start.every_us = *every;
     }
-    texts.payload = arguments.take_text("--payload").value_or("");
-    if (texts.payload.size() > LAWN_DURABLE_MAX_PAYLOAD) {
-        fail("the payload has more than 65536 bytes");
-    }
+    bool has_payload = false;
+    texts.payload = take_payload(arguments, &has_payload);
     start.payload = texts.payload.data();
     start.payload_size = texts.payload.size();
     const auto target = arguments.take_text("--target");
@@ -175,6 +184,54 @@ int command_start(const Settings &settings, Arguments &arguments)
                                    std::to_string(result.generation) + " " +
                                    time_text(result.due_us));
     return 0;
+}
+
+int command_update(const Settings &settings, Arguments &arguments)
+{
+    const std::string id = take_id(arguments);
+    lawn_durable_update_t update = {};
+    update.id = id.c_str();
+    const auto generation = arguments.take_number("--generation", 0, INT64_MAX);
+    if (!generation) {
+        fail("update needs --generation, as start has printed it; see --help");
+    }
+    update.generation = *generation;
+    const std::string zone = arguments.take_text("--zone").value_or("");
+    const bool has_due =
+        take_due(arguments, zone, &update.due_us, &update.delay_us);
+    const std::string payload = take_payload(arguments, &update.set_payload);
+    if (!has_due && !update.set_payload) {
+        fail("update needs --in, --at or --payload; see --help");
+    }
+    update.payload = payload.data();
+    update.payload_size = payload.size();
+    update.durability = take_durability(arguments);
+    arguments.finish();
+    Client client(settings, impatient());
+    lawn_durable_result_t result = {};
+    const lawn_status_t status =
+        lawn_durable_update_sync(client.get(), &update, &result);
+    const bool is_other = status == LAWN_ERR_NO_ELEM;
+    const bool is_unknown = is_other && result.state == LAWN_DURABLE_UNKNOWN;
+    require_success(is_other ? LAWN_OK : status, result.error);
+    const char *const answer = is_unknown ? "unknown"
+                               : is_other ? "too late"
+                                          : "updated";
+    if (settings.json) {
+        Json json;
+        json.id(id)
+            .text("answer", answer)
+            .text("state", lawn_durable_state_string(result.state))
+            .number("generation", result.generation);
+        print_line(is_other ? json.str()
+                            : json.time("due", result.due_us).str());
+    } else {
+        print_line(is_other ? answer
+                            : "updated " + id + " " +
+                                  std::to_string(result.generation) + " " +
+                                  time_text(result.due_us));
+    }
+    return is_unknown ? status_unknown : is_other ? status_late : 0;
 }
 
 int command_stop(const Settings &settings, Arguments &arguments)

@@ -21,8 +21,9 @@ TEST(Lawnctl, ShowsItsCommands)
     Program run({"--help"});
     EXPECT_EQ(run.wait(), 0);
     EXPECT_EQ(run.err(), "");
-    for (const char *command : {"start", "stop", "get", "consume", "list",
-                                "dead", "stats", "load", "verify", "drain"}) {
+    for (const char *command :
+         {"start", "update", "stop", "get", "consume", "list", "dead", "stats",
+          "load", "verify", "drain"}) {
         EXPECT_NE(run.out().find(std::string("\n  ") + command + " "),
                   std::string::npos)
             << command;
@@ -30,6 +31,21 @@ TEST(Lawnctl, ShowsItsCommands)
     Program version({"--version"});
     EXPECT_EQ(version.wait(), 0);
     EXPECT_EQ(version.out(), std::string("lawnctl ") + lawn_version() + "\n");
+}
+
+TEST(Lawnctl, HelpsWithOneCommand)
+{
+    for (const Words &words :
+         {Words{"get", "--help"}, Words{"--help", "get"}}) {
+        Program get(words);
+        EXPECT_EQ(get.wait(), 0);
+        EXPECT_EQ(get.out(), "usage: lawnctl [OPTION]... get ID          print "
+                             "the state of a timer\n");
+    }
+    Program update({"update", "--help"});
+    EXPECT_EQ(update.wait(), 0);
+    EXPECT_NE(update.out().find("--generation G"), std::string::npos);
+    EXPECT_EQ(update.out().find("stop ID"), std::string::npos);
 }
 
 TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
@@ -82,6 +98,23 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
         {"start", "a", "--in", "2s", "--payload", std::string(65537, 'x')},
         "65536");
     expect_refusal({"start", "a", "--in", "2s", "--count", "1"}, "--count");
+    expect_refusal({"start", "a", "--at", "2026-12-24T18:00"}, "--zone");
+    expect_refusal({"start", "a", "--at", "2026-12-24"}, "no time like");
+    expect_refusal({"start", "a", "--at", "2026-13-24T18:00Z"}, "no time like");
+    expect_refusal({"start", "a", "--at", "1969-12-31T23:59Z"}, "before 1970");
+    expect_refusal({"start", "a", "--at", "2300-01-01T00:00Z"}, "year 2255");
+    expect_refusal({"start", "a", "--at", "2026-12-24T18:00Z", "--zone", "UTC"},
+                   "has an offset");
+    expect_refusal(
+        {"start", "a", "--at", "2026-12-24T18:00", "--zone", "Europe/Berln"},
+        "not a time zone: 'Europe/Berln'");
+    expect_refusal(
+        {"start", "a", "--at", "2026-03-29T02:30", "--zone", "Europe/Berlin"},
+        "does not exist in Europe/Berlin");
+    expect_refusal({"start", "a", "--in", "1s", "--zone", "UTC"}, "--zone");
+    expect_refusal({"start", "a", "--at", "1", "--zone", "UTC"}, "--zone");
+    expect_refusal({"update", "a", "--in", "1s"}, "--generation");
+    expect_refusal({"update", "a", "--generation", "1"}, "--payload");
     expect_refusal({"get", "a", "b"}, "'b'");
     expect_refusal({"get", "a", "--json=yes"}, "--json");
     expect_refusal({"consume"}, "--group");
@@ -151,6 +184,52 @@ TEST_F(LawnctlTest, StartsAtATimeOfDay)
     EXPECT_NE(json.find("\"due\":4000000000.250000"), std::string::npos)
         << json;
     EXPECT_NE(json.find("\"payload\":\"x y\""), std::string::npos) << json;
+    EXPECT_NE(json.find("\"state\":\"pending\""), std::string::npos) << json;
+}
+
+// 18:00 in Berlin is 17:00 UTC in winter. At the end of summer time, of a time
+// that comes twice the first is meant.
+TEST_F(LawnctlTest, TakesDates)
+{
+    const auto due_of = [this](const Words &options) {
+        Words words = {"start", "a"};
+        words.insert(words.end(), options.begin(), options.end());
+        const std::string line = out_of(words);
+        return line.substr(line.rfind(' ') + 1);
+    };
+    for (const Words &options :
+         {Words{"--at", "2026-12-24T17:00Z"},
+          Words{"--at", "2026-12-24T17:00:00Z"},
+          Words{"--at", "2026-12-24T18:00:00.000000+01:00"},
+          Words{"--at", "2026-12-24T17Z"},
+          Words{"--at", "2026-12-24T18:00", "--zone", "Europe/Berlin"}}) {
+        EXPECT_EQ(due_of(options), "1798131600.000000\n") << options[1];
+    }
+    EXPECT_EQ(due_of({"--at", "2026-12-24T17:00:00.25Z"}),
+              "1798131600.250000\n");
+    EXPECT_EQ(due_of({"--at", "2026-10-25T02:30", "--zone", "Europe/Berlin"}),
+              due_of({"--at", "2026-10-25T00:30Z"}));
+}
+
+TEST_F(LawnctlTest, UpdatesATimer)
+{
+    EXPECT_EQ(out_of({"update", "a", "--generation", "1", "--in", "1h"}, 4),
+              "unknown\n");
+    const std::string started = out_of({"start", "a", "--in", "1h"});
+    const std::string generation =
+        started.substr(10, started.find(' ', 10) - 10);
+    const std::string updated =
+        out_of({"update", "a", "--generation", generation, "--at",
+                "2100-01-01T00:00Z", "--payload", "new"});
+    EXPECT_EQ(updated.find("updated a "), 0U) << updated;
+    EXPECT_NE(updated.find(" 4102444800.000000\n"), std::string::npos);
+    const std::string got = out_of({"--json", "get", "a"});
+    EXPECT_NE(got.find("\"payload\":\"new\""), std::string::npos) << got;
+    EXPECT_EQ(out_of({"update", "a", "--generation", "7", "--in", "1h"}, 3),
+              "too late\n");
+    const std::string json =
+        out_of({"--json", "update", "a", "--generation", "7", "--in", "1h"}, 3);
+    EXPECT_NE(json.find("\"answer\":\"too late\""), std::string::npos) << json;
     EXPECT_NE(json.find("\"state\":\"pending\""), std::string::npos) << json;
 }
 
