@@ -266,8 +266,11 @@ lawn_status_t lawn_durable_list(lawn_durable_t *durable,
                                 lawn_durable_item_fn_t each,
                                 lawn_durable_fn_t done, void *arg)
 {
-    if (!each || state < LAWN_DURABLE_UNKNOWN || state > LAWN_DURABLE_DEAD) {
-        return LAWN_ERR_INVALID_PARAM;
+    if (!each) {
+        return refuse("there is no function for the timers");
+    }
+    if (state < LAWN_DURABLE_UNKNOWN || state > LAWN_DURABLE_DEAD) {
+        return refuse("there is no such state");
     }
     return make<List>(durable, state, limit, each, done, arg);
 }
@@ -276,14 +279,14 @@ lawn_status_t lawn_durable_stats(lawn_durable_t *durable,
                                  lawn_durable_stats_fn_t done, void *arg)
 {
     return done ? make<Statistics>(durable, std::nullopt, done, arg)
-                : LAWN_ERR_INVALID_PARAM;
+                : refuse("there is no function for the statistics");
 }
 
 lawn_status_t lawn_durable_shard_stats(lawn_durable_t *durable, unsigned shard,
                                        lawn_durable_stats_fn_t done, void *arg)
 {
     return done ? make<Statistics>(durable, shard, done, arg)
-                : LAWN_ERR_INVALID_PARAM;
+                : refuse("there is no function for the statistics");
 }
 
 lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,

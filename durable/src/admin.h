@@ -10,6 +10,7 @@
 #include "src/codec.h"
 #include "src/guard.h"
 #include "src/handle.h"
+#include "src/refusal.h"
 
 #include <memory>
 #include <utility>
@@ -119,7 +120,7 @@ lawn_status_t make(lawn_durable_t *durable, Args... args)
 {
     return guarded([&] {
         if (!durable || durable->is_closing) {
-            return LAWN_ERR_INVALID_PARAM;
+            return refuse("there is no client, or it is being closed");
         }
         if (durable->link->requests() >= durable->params.max_requests) {
             return LAWN_ERR_BUSY;

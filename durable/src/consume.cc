@@ -7,12 +7,16 @@
 #include "src/consumer.h"
 #include "src/guard.h"
 #include "src/name.h"
+#include "src/refusal.h"
+#include "src/url.h"
 
 using lawn::durable::attempt;
+using lawn::durable::check_id;
 using lawn::durable::ConsumerConfig;
 using lawn::durable::ConsumerCore;
 using lawn::durable::guarded;
 using lawn::durable::Key;
+using lawn::durable::refuse;
 
 struct lawn_durable_consumer : lawn::durable::Handle<ConsumerCore> {
     using Handle::Handle;
@@ -45,12 +49,23 @@ lawn_status_t lawn_durable_consume_sized(lawn_durable_t *durable,
             return LAWN_ERR_UNSUPPORTED;
         }
         const ConsumerConfig config = config_of(params);
-        if (!durable || durable->is_closing || !deliver || !consumer_p ||
-            !lawn::durable::id_is_valid(config.group) ||
-            !lawn::durable::id_is_valid(config.name) ||
-            config.lease_us < lawn::durable::shortest_lease_us ||
+        std::string error;
+        if (!durable || durable->is_closing) {
+            return refuse("there is no client, or it is being closed");
+        }
+        if (!deliver || !consumer_p) {
+            return refuse("there is no function for the deliveries, or no "
+                          "place for the consumer");
+        }
+        if (!check_id(config.group, &error)) {
+            return refuse("the group " + error);
+        }
+        if (!check_id(config.name, &error)) {
+            return refuse("the name " + error);
+        }
+        if (config.lease_us < lawn::durable::shortest_lease_us ||
             config.lease_us > lawn::durable::longest_lease_us) {
-            return LAWN_ERR_INVALID_PARAM;
+            return refuse("lease_us is not from 10 ms to 11 days");
         }
         *consumer_p = new lawn_durable_consumer(durable, config, deliver, arg);
         return LAWN_OK;
@@ -64,11 +79,12 @@ lawn_status_t lawn_durable_answer(lawn_durable_consumer_t *consumer,
                                   lawn_durable_fn_t done, void *arg)
 {
     return guarded([&] {
-        return consumer && answer >= LAWN_DURABLE_DONE &&
-                       answer <= LAWN_DURABLE_DEFER
-                   ? consumer->core->answer(delivery, answer, delay_us, error,
-                                            done, arg)
-                   : LAWN_ERR_INVALID_PARAM;
+        if (!consumer || answer < LAWN_DURABLE_DONE ||
+            answer > LAWN_DURABLE_DEFER) {
+            return refuse("there is no consumer, or no such answer");
+        }
+        return consumer->core->answer(delivery, answer, delay_us, error, done,
+                                      arg);
     });
 }
 

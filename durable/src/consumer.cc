@@ -5,6 +5,7 @@
 #include "src/consumer.h"
 
 #include "src/guard.h"
+#include "src/refusal.h"
 #include "src/release.h"
 
 #include <algorithm>
@@ -218,7 +219,7 @@ lawn_status_t ConsumerCore::answer(const lawn_durable_delivery_t *delivery,
 {
     const Delivery *const d = deliveries_.find(delivery);
     if (!d || answers_->is_closed()) {
-        return LAWN_ERR_INVALID_PARAM;
+        return refuse("the delivery is none that waits for an answer");
     }
     Verdict v = verdict_of(*d, answer, delay_us, error, random_());
     v.done = done;

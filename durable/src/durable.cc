@@ -5,6 +5,7 @@
 #include "src/guard.h"
 #include "src/handle.h"
 #include "src/link_impl.h"
+#include "src/refusal.h"
 
 #include "base/base.h"
 
@@ -88,6 +89,12 @@ std::string &open_error()
     return error;
 }
 
+std::string &latest_refusal()
+{
+    static thread_local std::string why;
+    return why;
+}
+
 } // namespace
 
 lawn_status_t lawn_durable_open_sized(const lawn_durable_params_t *params,
@@ -112,6 +119,18 @@ lawn_status_t lawn_durable_open_sized(const lawn_durable_params_t *params,
 const char *lawn_durable_open_error(void)
 {
     return open_error().c_str();
+}
+
+void lawn::durable::keep_refusal(std::string_view why)
+{
+    if (!attempt([why] { latest_refusal() = why; })) {
+        latest_refusal().clear();
+    }
+}
+
+const char *lawn_durable_refusal(void)
+{
+    return latest_refusal().c_str();
 }
 
 void lawn_durable_close(lawn_durable_t *durable)
@@ -152,8 +171,9 @@ unsigned lawn_durable_poll(void *durable)
 lawn_status_t lawn_durable_wait(lawn_durable_t *durable, uint64_t max_wait_us)
 {
     return guarded([&] {
-        return durable->may_be_callback() ? LAWN_ERR_INVALID_PARAM
-                                          : durable->loop.wait(max_wait_us);
+        return durable->may_be_callback()
+                   ? refuse("it is called from a callback")
+                   : durable->loop.wait(max_wait_us);
     });
 }
 

@@ -3,6 +3,7 @@
 // Dead letters: their list, and their replay.
 
 #include "src/admin.h"
+#include "src/url.h"
 
 #include <charconv>
 
@@ -54,8 +55,7 @@ bool is_ordered(const redisReply *letters, std::string_view from, bool descends)
 
 // Calls visit(entry, is_ours) for each letter of a page, and returns false as
 // soon as `visit` does. Of one that is not ours, only the number is known.
-// `beyond_p` becomes the end of a range that excludes
-// what was read.
+// `beyond_p` becomes the end of a range that excludes what was read.
 template <class Visit>
 bool each_letter(const redisReply *letters, std::string *beyond_p, Visit visit)
 {
@@ -246,7 +246,7 @@ lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable, uint64_t limit,
                                      lawn_durable_fn_t done, void *arg)
 {
     if (!each) {
-        return LAWN_ERR_INVALID_PARAM;
+        return refuse("there is no function for the letters");
     }
     return make<ListDead>(durable, limit, each, done, arg);
 }
@@ -254,8 +254,11 @@ lawn_status_t lawn_durable_list_dead(lawn_durable_t *durable, uint64_t limit,
 lawn_status_t lawn_durable_replay(lawn_durable_t *durable, const char *id,
                                   lawn_durable_fn_t done, void *arg)
 {
-    if (!id || !id_is_valid(id)) {
-        return LAWN_ERR_INVALID_PARAM;
-    }
-    return make<Replay>(durable, id, done, arg);
+    return guarded([&] {
+        std::string error;
+        if (!check_id(id ? id : "", &error)) {
+            return refuse("the id " + error);
+        }
+        return make<Replay>(durable, id, done, arg);
+    });
 }

@@ -7,6 +7,8 @@
 #include "src/cron.h"
 #include "src/guard.h"
 #include "src/handle.h"
+#include "src/refusal.h"
+#include "src/url.h"
 
 #include <time.h>
 
@@ -51,23 +53,41 @@ Done answer_with(lawn_durable_fn_t done, void *arg, const Read &read)
 
 lawn_status_t check_request(const lawn_durable_t *durable, const char *id)
 {
-    if (durable->is_closing || !id || !id_is_valid(id)) {
-        return LAWN_ERR_INVALID_PARAM;
+    std::string error;
+    if (durable->is_closing) {
+        return refuse("the client is being closed");
+    }
+    if (!id) {
+        return refuse("there is no id");
+    }
+    if (!check_id(id, &error)) {
+        return refuse("the id " + error);
     }
     return durable->link->requests() < durable->params.max_requests
                ? LAWN_OK
                : LAWN_ERR_BUSY;
 }
 
-bool is_payload(const void *payload, size_t size)
+// What a start and an update have in common: why not; "" if they may be.
+std::string refusal_of(int64_t due_us, uint64_t delay_us, const void *payload,
+                       size_t size, int durability)
 {
-    return size <= LAWN_DURABLE_MAX_PAYLOAD && (payload || size == 0);
-}
-
-bool is_due(int64_t due_us, uint64_t delay_us)
-{
-    return due_us >= 0 && due_us <= max_time &&
-           delay_us <= static_cast<uint64_t>(max_time);
+    if (due_us < 0 || due_us > max_time) {
+        return "due_us is not from 0 to " + std::to_string(max_time);
+    }
+    if (delay_us > static_cast<uint64_t>(max_time)) {
+        return "delay_us is more than " + std::to_string(max_time);
+    }
+    if (size > LAWN_DURABLE_MAX_PAYLOAD) {
+        return "the payload has more than 65536 bytes";
+    }
+    if (!payload && size != 0) {
+        return "the payload is NULL, and its size is not 0";
+    }
+    if (!check_durability(durability)) {
+        return "there is no durability " + std::to_string(durability);
+    }
+    return "";
 }
 
 std::string_view view(const void *payload, size_t size)
@@ -90,7 +110,8 @@ bool to_msec(uint64_t usec, uint32_t *msec_p)
     return msec <= UINT32_MAX;
 }
 
-bool read_options(const lawn_durable_start_t &start, Options *options)
+// Why not; "" if they may be.
+std::string read_options(const lawn_durable_start_t &start, Options *options)
 {
     options->token = start.token;
     options->max_attempts = static_cast<uint16_t>(start.max_attempts);
@@ -100,15 +121,29 @@ bool read_options(const lawn_durable_start_t &start, Options *options)
     options->zone = start.cron && start.zone ? start.zone : "";
     options->target = start.target ? start.target : "";
     std::string error;
-    return start.max_attempts <= UINT16_MAX &&
-           static_cast<unsigned>(start.misfire) <= LAWN_DURABLE_COALESCE &&
-           to_msec(start.backoff_min_us, &options->backoff_min_ms) &&
-           to_msec(start.backoff_max_us, &options->backoff_max_ms) &&
-           to_msec(start.misfire_us, &options->misfire_ms) &&
-           (start.every_us == 0 || start.every_us >= min_every_us) &&
-           start.every_us <= static_cast<uint64_t>(max_time) &&
-           (start.every_us == 0 || !start.cron) &&
-           (!start.target || check_target(start.target, &error));
+    if (start.max_attempts > UINT16_MAX) {
+        return "max_attempts is more than 65535";
+    }
+    if (static_cast<unsigned>(start.misfire) > LAWN_DURABLE_COALESCE) {
+        return "there is no misfire policy " +
+               std::to_string(static_cast<int>(start.misfire));
+    }
+    if (!to_msec(start.backoff_min_us, &options->backoff_min_ms) ||
+        !to_msec(start.backoff_max_us, &options->backoff_max_ms) ||
+        !to_msec(start.misfire_us, &options->misfire_ms)) {
+        return "backoff_min_us, backoff_max_us or misfire_us is more than 49 "
+               "days";
+    }
+    if (start.every_us != 0 && start.cron) {
+        return "every_us and cron exclude each other";
+    }
+    if (start.every_us != 0 && start.every_us < min_every_us) {
+        return "every_us is less than 10 ms";
+    }
+    if (start.every_us > static_cast<uint64_t>(max_time)) {
+        return "every_us is more than " + std::to_string(max_time);
+    }
+    return start.target && !check_target(start.target, &error) ? error : "";
 }
 
 int64_t realtime_us()
@@ -153,10 +188,10 @@ void complete(const Link &link, CronStart *cron, unsigned shard, Args *args)
 // The function that completes the arguments of a cron timer.
 bool read_cron(const lawn_durable_t *durable, const lawn_durable_start_t &start,
                Options options,
-               std::function<void(unsigned, Args *)> *complete_p)
+               std::function<void(unsigned, Args *)> *complete_p,
+               std::string *why)
 {
     const auto cron = std::make_shared<CronStart>();
-    std::string error;
     cron->start = start;
     cron->line = start.cron;
     cron->zone = start.zone ? start.zone : "";
@@ -170,8 +205,7 @@ bool read_cron(const lawn_durable_t *durable, const lawn_durable_start_t &start,
     *complete_p = [link, cron](unsigned shard, Args *args) {
         complete(*link, cron.get(), shard, args);
     };
-    return cron->cron.parse(cron->line, cron->zone, &error) &&
-           !encode_tail(options, cron->payload).empty();
+    return cron->cron.parse(cron->line, cron->zone, why);
 }
 
 lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
@@ -182,10 +216,11 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
     if (status != LAWN_OK) {
         return status;
     }
-    if (!is_due(start.due_us, start.delay_us) ||
-        !is_payload(start.payload, start.payload_size) ||
-        !check_durability(start.durability) || !read_options(start, &options)) {
-        return LAWN_ERR_INVALID_PARAM;
+    std::string why = refusal_of(start.due_us, start.delay_us, start.payload,
+                                 start.payload_size, start.durability);
+    why = why.empty() ? read_options(start, &options) : why;
+    if (!why.empty()) {
+        return refuse(why);
     }
     Call call = {};
     call.function = "lawn_start";
@@ -196,16 +231,13 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
     call.args = {start.id};
     call.durability = start.durability;
     if (start.cron) {
-        if (!read_cron(durable, start, options, &call.prepare)) {
-            return LAWN_ERR_INVALID_PARAM;
+        if (!read_cron(durable, start, options, &call.prepare, &why)) {
+            return refuse(why);
         }
     } else {
         call.args.push_back(when(start.due_us, start.delay_us));
         call.args.push_back(
             encode_tail(options, view(start.payload, start.payload_size)));
-        if (call.args.back().empty()) {
-            return LAWN_ERR_INVALID_PARAM;
-        }
     }
     durable->link->call(
         std::move(call),
@@ -231,11 +263,11 @@ lawn_status_t update(lawn_durable_t *durable,
         return status;
     }
     const bool has_due = update.due_us != 0 || update.delay_us != 0;
-    if (!is_due(update.due_us, update.delay_us) ||
-        !is_payload(update.payload, update.payload_size) ||
-        !check_durability(update.durability) ||
-        (!has_due && !update.set_payload)) {
-        return LAWN_ERR_INVALID_PARAM;
+    const std::string why =
+        refusal_of(update.due_us, update.delay_us, update.payload,
+                   update.payload_size, update.durability);
+    if (!why.empty() || (!has_due && !update.set_payload)) {
+        return refuse(why.empty() ? "the update changes nothing" : why);
     }
     Call call = {};
     call.function = "lawn_update";
@@ -374,8 +406,12 @@ lawn_status_t lawn_durable_stop(lawn_durable_t *durable, const char *id,
 {
     return guarded([&] {
         const lawn_status_t status = check_request(durable, id);
-        if (status != LAWN_OK || !check_durability(durability)) {
-            return status != LAWN_OK ? status : LAWN_ERR_INVALID_PARAM;
+        if (status != LAWN_OK) {
+            return status;
+        }
+        if (!check_durability(durability)) {
+            return refuse("there is no durability " +
+                          std::to_string(durability));
         }
         Call call = {};
         call.function = "lawn_stop";

@@ -8,6 +8,8 @@
 #include "src/cron.h"
 #include "src/guard.h"
 #include "src/name.h"
+#include "src/refusal.h"
+#include "src/url.h"
 
 #include <algorithm>
 #include <charconv>
@@ -449,6 +451,7 @@ void PumpCore::close()
 using lawn::durable::guarded;
 using lawn::durable::PumpConfig;
 using lawn::durable::PumpCore;
+using lawn::durable::refuse;
 
 struct lawn_durable_pump : lawn::durable::Handle<PumpCore> {
     using Handle::Handle;
@@ -470,11 +473,17 @@ lawn_durable_pump_start_sized(lawn_durable_t *durable,
         config.coalesce_us = params.coalesce_us ? params.coalesce_us : 1000;
         // An hour is longer than what anybody wants of either.
         constexpr uint64_t longest_us = 3600000000;
-        if (!durable || durable->is_closing || !pump_p ||
-            !lawn::durable::id_is_valid(config.name) ||
-            config.prefetch_us > longest_us ||
+        std::string error;
+        if (!durable || durable->is_closing || !pump_p) {
+            return refuse("there is no client, or it is being closed, or there "
+                          "is no place for the pump");
+        }
+        if (!lawn::durable::check_id(config.name, &error)) {
+            return refuse("the name " + error);
+        }
+        if (config.prefetch_us > longest_us ||
             config.coalesce_us > longest_us) {
-            return LAWN_ERR_INVALID_PARAM;
+            return refuse("prefetch_us or coalesce_us is more than an hour");
         }
         *pump_p = new lawn_durable_pump(durable, std::move(config));
         return LAWN_OK;

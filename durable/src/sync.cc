@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "src/guard.h"
 #include "src/handle.h"
+#include "src/refusal.h"
 
 using namespace lawn;
 using namespace lawn::durable;
@@ -48,7 +49,7 @@ lawn_status_t wait_for(lawn_durable_t *durable, lawn_durable_result_t *result_p,
 {
     Waiter waiter = {durable, {}, false};
     if (durable->may_be_callback()) {
-        waiter.result.status = LAWN_ERR_INVALID_PARAM;
+        waiter.result.status = refuse("it is called from a callback");
     } else {
         waiter.result.status = begin(&waiter);
         const bool is_begun = waiter.result.status == LAWN_OK;
@@ -57,7 +58,9 @@ lawn_status_t wait_for(lawn_durable_t *durable, lawn_durable_result_t *result_p,
         }
     }
     if (waiter.result.status != LAWN_OK && !waiter.result.error) {
-        waiter.result.error = lawn_status_string(waiter.result.status);
+        waiter.result.error = waiter.result.status == LAWN_ERR_INVALID_PARAM
+                                  ? lawn_durable_refusal()
+                                  : lawn_status_string(waiter.result.status);
     }
     if (result_p) {
         copy_known(result_p, result_size, &waiter.result,

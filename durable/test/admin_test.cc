@@ -328,6 +328,7 @@ TEST_F(DurableAdmin, RefusesBadArguments)
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_durable_replay(*client, "a b", nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);
+    EXPECT_TRUE(contains(lawn_durable_refusal(), "the id 'a b'"));
     EXPECT_EQ(lawn_durable_stats(*client, nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_durable_shard_stats(*client, 0, nullptr, nullptr),

@@ -176,41 +176,57 @@ TEST_F(DurableClient, RefusesBadArguments)
         return lawn_durable_start(client, &start, nullptr, nullptr);
     };
     using Start = lawn_durable_start_t;
-    void (*const bad[])(Start *) = {
-        [](Start *s) { s->id = nullptr; },
-        [](Start *s) { s->id = ""; },
-        [](Start *s) { s->id = "a b"; },
-        [](Start *s) { s->due_us = -1; },
-        [](Start *s) { s->due_us = INT64_MAX; },
-        [](Start *s) { s->delay_us = UINT64_MAX; },
-        [](Start *s) { s->payload_size = 1; },
-        [](Start *s) {
-            static char payload[LAWN_DURABLE_MAX_PAYLOAD + 1];
-            s->payload = payload;
-            s->payload_size = sizeof(payload);
-        },
-        [](Start *s) { s->durability = -2; },
-        [](Start *s) { s->durability = 1000; },
-        [](Start *s) { s->max_attempts = 65536; },
-        [](Start *s) { s->backoff_max_us = UINT64_MAX; },
-        [](Start *s) { s->misfire_us = UINT64_MAX; },
-        [](Start *s) { s->misfire = static_cast<lawn_durable_misfire_t>(3); },
-        [](Start *s) { s->every_us = 9999; },
-        [](Start *s) { s->every_us = UINT64_MAX; },
-        [](Start *s) { s->cron = "61 * * * *"; },
-        [](Start *s) {
-            s->cron = "* * * * *";
-            s->zone = "No/Where";
-        },
-        [](Start *s) {
-            s->cron = "* * * * *";
-            s->every_us = 1000000;
-        },
-        [](Start *s) { s->target = "ftp://host"; },
+    const struct {
+        const char *why;
+        void (*set)(Start *);
+    } bad[] = {
+        {"there is no id", [](Start *s) { s->id = nullptr; }},
+        {"the id '' is not 1 to 255 bytes", [](Start *s) { s->id = ""; }},
+        {"the id 'a b' is not", [](Start *s) { s->id = "a b"; }},
+        {"due_us", [](Start *s) { s->due_us = -1; }},
+        {"due_us", [](Start *s) { s->due_us = INT64_MAX; }},
+        {"delay_us", [](Start *s) { s->delay_us = UINT64_MAX; }},
+        {"the payload is NULL", [](Start *s) { s->payload_size = 1; }},
+        {"65536 bytes",
+         [](Start *s) {
+             static char payload[LAWN_DURABLE_MAX_PAYLOAD + 1];
+             s->payload = payload;
+             s->payload_size = sizeof(payload);
+         }},
+        {"no durability -2", [](Start *s) { s->durability = -2; }},
+        {"no durability 1000", [](Start *s) { s->durability = 1000; }},
+        {"max_attempts", [](Start *s) { s->max_attempts = 65536; }},
+        {"49 days", [](Start *s) { s->backoff_max_us = UINT64_MAX; }},
+        {"49 days", [](Start *s) { s->misfire_us = UINT64_MAX; }},
+        {"no misfire policy 3",
+         [](Start *s) { s->misfire = static_cast<lawn_durable_misfire_t>(3); }},
+        {"every_us is less than 10 ms", [](Start *s) { s->every_us = 9999; }},
+        {"every_us is more than", [](Start *s) { s->every_us = UINT64_MAX; }},
+        {"61", [](Start *s) { s->cron = "61 * * * *"; }},
+        {"not a time zone: 'Europe/Berln'",
+         [](Start *s) {
+             s->cron = "* * * * *";
+             s->zone = "Europe/Berln";
+         }},
+        {"exclude each other",
+         [](Start *s) {
+             s->cron = "* * * * *";
+             s->every_us = 1000000;
+         }},
+        {"'ftp://host'", [](Start *s) { s->target = "ftp://host"; }},
     };
-    for (size_t i = 0; i < std::size(bad); ++i) {
-        EXPECT_EQ(status_of(bad[i]), LAWN_ERR_INVALID_PARAM) << i;
+    for (const auto &one : bad) {
+        EXPECT_EQ(status_of(one.set), LAWN_ERR_INVALID_PARAM) << one.why;
+        EXPECT_TRUE(contains(lawn_durable_refusal(), one.why))
+            << lawn_durable_refusal() << " instead of " << one.why;
     }
+    // And what waits for its answer says it, too.
+    lawn_durable_result_t result = {};
+    lawn_durable_start_t start = Client::in_an_hour("a");
+    start.target = "ftp://host";
+    EXPECT_EQ(lawn_durable_start_sync(client, &start, &result),
+              LAWN_ERR_INVALID_PARAM);
+    EXPECT_TRUE(contains(result.error, "'ftp://host'")) << result.error;
     EXPECT_EQ(lawn_durable_get(client, "a\n", nullptr, nullptr),
               LAWN_ERR_INVALID_PARAM);
     EXPECT_EQ(lawn_durable_stop(client, "a", -7, nullptr, nullptr),

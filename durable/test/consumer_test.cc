@@ -327,34 +327,30 @@ TEST_F(DurableConsumer, RefusesBadArguments)
 {
     lawn_durable_consumer_t *consumer = nullptr;
     lawn_durable_consume_t consume = {};
-    const auto deliver = [](void *, const lawn_durable_delivery_t *) {};
-    EXPECT_EQ(
-        lawn_durable_consume(*client, &consume, nullptr, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
-    EXPECT_EQ(
-        lawn_durable_consume(nullptr, &consume, deliver, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
+    lawn_durable_deliver_fn_t deliver = [](void *,
+                                           const lawn_durable_delivery_t *) {};
+    const auto expect_refusal = [&](lawn_durable_t *of, const char *why) {
+        EXPECT_EQ(
+            lawn_durable_consume(of, &consume, deliver, nullptr, &consumer),
+            LAWN_ERR_INVALID_PARAM);
+        EXPECT_TRUE(contains(lawn_durable_refusal(), why))
+            << lawn_durable_refusal();
+        consume = {};
+    };
+    expect_refusal(nullptr, "no client");
+    consume.group = "two words";
+    expect_refusal(*client, "the group 'two words'");
+    consume.name = "";
+    expect_refusal(*client, "the name ''");
+    for (const uint64_t lease : {UINT64_MAX, uint64_t{9999}}) {
+        consume.lease_us = lease;
+        expect_refusal(*client, "10 ms to 11 days");
+    }
     EXPECT_EQ(
         lawn_durable_consume(*client, &consume, deliver, nullptr, nullptr),
         LAWN_ERR_INVALID_PARAM);
-    consume.group = "two words";
-    EXPECT_EQ(
-        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
-    consume = {};
-    consume.name = "";
-    EXPECT_EQ(
-        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
-    consume = {};
-    consume.lease_us = UINT64_MAX;
-    EXPECT_EQ(
-        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
-    consume.lease_us = 9999;
-    EXPECT_EQ(
-        lawn_durable_consume(*client, &consume, deliver, nullptr, &consumer),
-        LAWN_ERR_INVALID_PARAM);
+    deliver = nullptr;
+    expect_refusal(*client, "no function");
     lawn_durable_consumer_close(nullptr);
 }
 

@@ -511,10 +511,12 @@ TEST_F(DurablePump, RefusesBadArguments)
     params.name = "two words";
     EXPECT_EQ(lawn_durable_pump_start(*client, &params, &pump),
               LAWN_ERR_INVALID_PARAM);
+    EXPECT_TRUE(contains(lawn_durable_refusal(), "the name 'two words'"));
     params.name = nullptr;
     params.prefetch_us = UINT64_MAX;
     EXPECT_EQ(lawn_durable_pump_start(*client, &params, &pump),
               LAWN_ERR_INVALID_PARAM);
+    EXPECT_TRUE(contains(lawn_durable_refusal(), "prefetch_us"));
 }
 
 } // namespace

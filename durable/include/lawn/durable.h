@@ -131,9 +131,10 @@ typedef struct {
     uint64_t keep_count; /* A shard that has more ends than this may drop the
                           * oldest earlier. It never has more than twice as
                           * many, and one batch of answers. 0: 100,000 */
-    bool require_safe_store; /* Fail with UNSUPPORTED while a server may drop
-                              * timers when its memory is full, or keeps nothing
-                              * on its disk, or may not be asked. */
+    /* Of this program alone: fail with UNSUPPORTED while a server may drop
+     * timers when its memory is full, or keeps nothing on its disk, or may not
+     * be asked. */
+    bool require_safe_store;
 } lawn_durable_params_t;
 
 /* Makes a client. It checks the parameters and returns. Connecting goes on in
@@ -153,6 +154,12 @@ lawn_durable_open_sized(const lawn_durable_params_t *params, size_t size,
 /* Returns a line that says why the latest lawn_durable_open() of the calling
  * thread has failed; "" if it has not. Valid until the thread's next call. */
 LAWN_API const char *lawn_durable_open_error(void);
+
+/* Returns a line that says why the latest call of the calling thread that
+ * returned INVALID_PARAM did so; "" if none did. The functions ending in _sync
+ * have it in the error of their result, too. Valid until the thread's next
+ * call. */
+LAWN_API const char *lawn_durable_refusal(void);
 
 /* Closes the consumers and pumps that are left, calls the functions of all
  * requests that are not answered, with IO, and frees the client. Timers are in
