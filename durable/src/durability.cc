@@ -87,21 +87,12 @@ void RequestSession::greet()
 // The question may be forbidden, and then appendfsync is not known.
 void RequestSession::on_settings(const redisReply *reply)
 {
-    bool is_always = false;
-    bool may_pause = true;
-    const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-    for (size_t i = 0; i + 1 < count; i += 2) {
-        const std::string_view name = text_of(reply->element[i]);
-        const std::string_view value = text_of(reply->element[i + 1]);
-        if (name == "appendonly") {
-            has_append_file_ = value == "yes";
-        } else if (name == "appendfsync") {
-            is_always = value == "always";
-        } else if (name == "no-appendfsync-on-rewrite") {
-            may_pause = value != "no";
-        }
+    const std::string_view appendonly = value_of(reply, "appendonly");
+    if (!appendonly.empty()) {
+        has_append_file_ = appendonly == "yes";
     }
-    syncs_always_ = is_always && !may_pause;
+    syncs_always_ = value_of(reply, "appendfsync") == "always" &&
+                    value_of(reply, "no-appendfsync-on-rewrite") == "no";
 }
 
 bool RequestSession::is_supported() const

@@ -17,6 +17,17 @@ constexpr size_t longest_line = 512;
 
 } // namespace
 
+std::string_view value_of(const redisReply *reply, std::string_view name)
+{
+    const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        if (text_of(reply->element[i]) == name) {
+            return text_of(reply->element[i + 1]);
+        }
+    }
+    return "";
+}
+
 bool is_error(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR;

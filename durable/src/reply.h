@@ -18,6 +18,9 @@ namespace lawn::durable
 bool is_error(const redisReply *reply);
 std::string_view text_of(const redisReply *reply); // "" if it has none
 bool begins_with(std::string_view text, std::string_view prefix);
+// What is behind `name` in a list of names and values, as of HELLO and CONFIG
+// GET; "" if it has none.
+std::string_view value_of(const redisReply *reply, std::string_view name);
 // Integers, also as text.
 bool number_of(const redisReply *reply, int64_t *number_p);
 // One line, of bounded length.

@@ -56,17 +56,9 @@ void RequestSession::on_config(const redisReply *reply)
         ask_safety({"INFO", "memory", "persistence"}, &RequestSession::on_info);
         return;
     }
-    std::string_view policy;
-    bool keeps = false;
-    const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-    for (size_t i = 0; i + 1 < count; i += 2) {
-        const std::string_view name = text_of(reply->element[i]);
-        const std::string_view value = text_of(reply->element[i + 1]);
-        policy = name == "maxmemory-policy" ? value : policy;
-        keeps = keeps || (name == "appendonly" && value == "yes") ||
-                (name == "save" && !value.empty());
-    }
-    judge_safety(policy, keeps);
+    judge_safety(value_of(reply, "maxmemory-policy"),
+                 value_of(reply, "appendonly") == "yes" ||
+                     !value_of(reply, "save").empty());
 }
 
 // It does not tell of snapshots.

@@ -179,14 +179,8 @@ void Session::on_hello(const redisReply *reply)
                                          : line_of(error));
         return;
     }
-    std::string_view role;
-    const size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-    for (size_t i = 0; i + 1 < count; i += 2) {
-        const std::string_view name = text_of(reply->element[i]);
-        const std::string_view value = text_of(reply->element[i + 1]);
-        is_cluster_ = is_cluster_ || (name == "mode" && value == "cluster");
-        role = name == "role" ? value : role;
-    }
+    const std::string_view role = value_of(reply, "role");
+    is_cluster_ = value_of(reply, "mode") == "cluster";
     is_replica_ = role == "replica";
     if (role != "master" && !is_replica_) {
         fail(LAWN_ERR_CORRUPT, "it is no Redis server that keeps data");

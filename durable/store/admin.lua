@@ -86,8 +86,8 @@ local function sought_body(due, bodies, id)
     return is_periodic(body) and not call('ZSCORE', due, id) and body or nil
 end
 
--- What a list shows of a number that somebody else may have written, instead
--- of which one that is in range would have to be.
+-- What a list shows of a number that somebody else may have written: the
+-- nearest that a timer can have.
 local function shown(number)
     return number == number and
         floor(math.min(math.max(number, 0), MOST)) or 0
