@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #define LAWN_VERSION_MAJOR 0
-#define LAWN_VERSION_MINOR 5
+#define LAWN_VERSION_MINOR 6
 #define LAWN_VERSION_PATCH 0
-#define LAWN_VERSION_STRING "0.5.0"
+#define LAWN_VERSION_STRING "0.6.0"
 
 #if defined(__GNUC__)
 #define LAWN_API __attribute__((visibility("default")))
