@@ -232,7 +232,7 @@ int command_stats(const Settings &settings, Arguments &arguments)
         {"failed", stats->failed},     {"retried", stats->retried},
         {"died", stats->died},         {"missed", stats->missed},
         {"corrupt", stats->corrupt},   {"superseded", stats->superseded},
-        {"deferred", stats->deferred},
+        {"deferred", stats->deferred}, {"entries", stats->entries},
     };
     Table table;
     Json json;

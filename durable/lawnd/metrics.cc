@@ -131,6 +131,9 @@ constexpr Row of_shards[] = {
      &lawn_durable_stats_t::due},
     {"in_flight", "gauge", "What has fired and is not answered.",
      &lawn_durable_stats_t::in_flight},
+    {"stream_entries", "gauge",
+     "Entries of the streams: in flight, or answered and not trimmed yet.",
+     &lawn_durable_stats_t::entries},
     {"dead_letters", "gauge", "Dead letters.", &lawn_durable_stats_t::dead},
 };
 

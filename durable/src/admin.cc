@@ -170,6 +170,7 @@ constexpr Sum sums[] = {
     {"corrupt", &lawn_durable_stats_t::corrupt},
     {"superseded", &lawn_durable_stats_t::superseded},
     {"deferred", &lawn_durable_stats_t::deferred},
+    {"entries", &lawn_durable_stats_t::entries},
 };
 
 // Asks one shard, or all at once.

@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr uint64_t restart_pause_us = 10000;
-constexpr size_t most_joined = 500;
+constexpr size_t most_joined = 200;
 // After calls that were joined from so many, the next ones wait, until there is
 // enough for them.
 constexpr size_t many_joined = 8;

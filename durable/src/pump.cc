@@ -20,7 +20,7 @@ namespace lawn::durable
 namespace
 {
 
-constexpr unsigned most_fired = 500; // by one call
+constexpr unsigned most_fired = 200; // by one call
 constexpr unsigned most_dues = 16;   // in one answer
 constexpr unsigned most_calls = 64;  // of a shard, without their answers
 constexpr uint64_t backup_delay_us = 20000;

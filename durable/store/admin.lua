@@ -203,14 +203,15 @@ register('lawn_list', 6, 3, 3, {'no-writes'}, function(keys, args)
 end)
 
 -- How many entries of the stream the first group has not answered, given to it
--- or not; and how many the stream has had. The bodies do not tell: that of a
--- periodic timer is pending again. The lag of a group may be too large after
--- its stream was moved, so it counts only if there is more than it was given.
--- It is nil if somebody has deleted an entry. Then a thousand are counted.
+-- or not; how many the stream has had; and how many it has. The bodies do not
+-- tell: that of a periodic timer is pending again. The lag of a group may be too
+-- large after its stream was moved, so it counts only if there is more than it
+-- was given. It is nil if somebody has deleted an entry. Then a thousand are
+-- counted.
 local function flow_of(meta, stream)
     local about = try('XINFO', 'STREAM', stream)
     if about.err then -- there is none, or it is of another type
-        return call('XLEN', stream), 0
+        return call('XLEN', stream), 0, 0
     end
     about = pairs_of(about)
     local group = call('HGET', meta, group_field(stream))
@@ -223,10 +224,10 @@ local function flow_of(meta, stream)
             elseif not lag then
                 lag = #call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1000)
             end
-            return info.pending + lag, about['entries-added']
+            return info.pending + lag, about['entries-added'], about.length
         end
     end
-    return about.length, about['entries-added']
+    return about.length, about['entries-added'], about.length
 end
 
 -- How many timers are pending. Those of cron whose next times are sought are in
@@ -249,8 +250,8 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
     local now = time()
     local meta = keys[3]
     local first = call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')
-    local out_flight, out_added = flow_of(meta, keys[4])
-    local push_flight, push_added = flow_of(meta, keys[5])
+    local out_flight, out_added, out_length = flow_of(meta, keys[4])
+    local push_flight, push_added, push_length = flow_of(meta, keys[5])
     local stats = {
         'now', now,
         'pending', pending_of(keys[1], keys[2], keys[7]),
@@ -261,6 +262,7 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
         'dead_letters', call('XLEN', keys[6]),
         'cron', call('SCARD', keys[7]),
         'fired', out_added + push_added,
+        'entries', out_length + push_length,
     }
     local names = {'bytes', 'success', 'fail', 'stopped',
         'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt',

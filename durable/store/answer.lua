@@ -14,6 +14,7 @@ local function new_changes(s, keys, most, now)
     return {
         s = s, due = keys[1], body = keys[2], dead = keys[7], now = now,
         stamp = pack('<d', now), gone = {}, ends = {}, counts = {bytes = 0},
+        acked = {},
         ended = ended_key(s, keys[5], keys[6], most, now),
     }
 end
@@ -192,7 +193,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
         local s = shard_of(keys[3], now)
         if not is_first_group(s, stream, group) then
             call('XACK', stream, group, unpack(entries))
-            trim(s, stream)
+            tidy(s, stream, group, entries)
             for i = 1, #ids do
                 results[i] = 0
             end
@@ -231,15 +232,18 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
                     if same then
                         result, changed[id] = answer(c, id, body, verdict)
                     end
-                elseif try('XACK', stream, group, entries[i]) == 1 and
-                    not same then
-                    result, changed[id] = answer_occurrence(c, stream,
-                        entries[i], id, body, identity, verdict)
+                else
+                    local known = try('XACK', stream, group, entries[i])
+                    if known == 1 and not same then
+                        result, changed[id] = answer_occurrence(c, stream,
+                            entries[i], id, body, identity, verdict)
+                    end
+                    acks[#acks + 1] = known == 1 and entries[i] or nil
                 end
             end
             results[i] = result
         end
         apply(c)
-        trim(s, stream)
+        tidy(s, stream, group, acks)
         return results
     end)

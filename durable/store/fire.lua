@@ -148,7 +148,7 @@ end
 
 -- The reply: [now, [lateness], more, cron timers, [due times]]. If there are
 -- `most` due times, more may follow.
-local function upcoming(f, horizon, most)
+local function upcoming(f, horizon, most, is_more)
     local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
     local times = {}
     local limit = f.now + horizon
@@ -160,11 +160,11 @@ local function upcoming(f, horizon, most)
         end
         times[#times + 1] = due
     end
-    local more = times[1] and times[1] <= f.now and 1 or 0
+    is_more = is_more or (times[1] and times[1] <= f.now)
     -- Each pump is told so, at one time or another, and calls then or before.
     f.s.wake = times[1] or MOST
     f.s.cron = f.s.cron or call('SCARD', f.cron)
-    return {f.now, f.late, more, f.s.cron, times}
+    return {f.now, f.late, is_more and 1 or 0, f.s.cron, times}
 end
 
 -- Takes what has fired out of the ZSET, and does what else it comes to.
@@ -214,7 +214,7 @@ register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
         end
     end
     -- Also if nothing has fired: what was answered since the last call goes.
-    trim(f.s, f.out)
-    trim(f.s, f.push)
-    return upcoming(f, horizon, most)
+    local is_more = trim(f.s, f.out)
+    is_more = trim(f.s, f.push) or is_more
+    return upcoming(f, horizon, most, is_more)
 end)

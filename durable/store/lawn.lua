@@ -2,7 +2,7 @@
 -- Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 --
 -- The store's half of the durable tier: each function is one atomic step on the
--- keys of one shard. PROTOCOL, version 3
+-- keys of one shard. PROTOCOL, version 4
 --
 -- Keys of shard S of namespace N; all have the hash tag {N:S}. In a database
 -- other than 0, its number comes before it, as in 3{N:S}:due: what is
@@ -58,7 +58,7 @@
 -- `shards` is the number of shards by lawn_open. Functions that have it as the
 -- first argument answer with LAWN REOPEN if the shard is not prepared for it.
 --
--- lawn_version: -> 3
+-- lawn_version: -> 4
 -- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count, shards if nobody says how many
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count, why the user may
@@ -83,9 +83,9 @@
 -- lawn_fire, due body meta out push ended0 ended1 cron: shards,
 --     limit (1..500), horizon_us, count (1..64)
 --     -> [now, [lateness], more 0|1, cron timers to renew, [due times]]: how
---     late each that has fired is; the first time that is due, if there is one,
---     and those after it until now + horizon; ascending, of the first `count`
---     timers
+--     late each that has fired is; whether to call again at once, as more is due
+--     or to be trimmed; the first time that is due, if there is one, and those
+--     after it until now + horizon; ascending, of the first `count` timers
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
@@ -146,7 +146,7 @@ local function bind()
     band, floor = bit.band, math.floor
 end
 
-local VERSION = 3
+local VERSION = 4
 local MOST = 9e15        -- microseconds; an integer that a double holds
 local HEAD = 18          -- bytes of an identity
 local MAX_ID = 255
@@ -159,6 +159,9 @@ local MOST_MISSED = 10000 -- occurrences that are past at a start
 local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
 local CONSUMER_IDLE_MS = 3600000
+local MOST_TRIMMED = 2 * MAX_BATCH -- entries by a call, which answers MAX_BATCH
+local HELD_MS = 1000    -- an entry that is unanswered for so long holds up others,
+local HELD_LENGTH = 10000 -- if the stream is longer than this
 
 local PENDING, DELIVERED, SUCCESS, FAIL, STOPPED, DEAD = 1, 2, 3, 4, 5, 6
 local TOKEN, RETRY, MISFIRE, EVERY, THEN, CRON, TARGET, MARK =

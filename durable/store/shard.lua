@@ -36,7 +36,9 @@ local function shard_of(meta, now)
         ended = nil, -- the table that ends are written to
         room = 0,    -- how many more
         cron = nil,  -- how many timers are in the SET
-        trimmed = {},
+        trimmed = {}, -- streams, in this second
+        held = {},    -- streams, by an entry that nobody answers
+        spared = s and s.spared or {}, -- streams -> an answered entry
         is_raised = false, -- the generation, for a server that is new here
     }
     shards[meta] = s

@@ -41,52 +41,120 @@ local function oldest_wanted(stream, info)
     return info['last-delivered-id']
 end
 
+-- The milliseconds since 1970 in the name of an entry.
+local function time_of(entry)
+    return tonumber(string.match(entry, '^(%d+)-'))
+end
+
 -- What the first group has answered goes; while there are other groups, only
 -- what they have answered too, or what is beyond `keep_count`. Returns whether
--- there is more of this than is dropped in one call.
+-- more of this is left than is dropped in one call, and whether an entry that
+-- nobody answers keeps what has been answered behind it.
 local function trim_stream(s, stream)
     local group = s[group_field(stream)]
     local length = call('XLEN', stream)
     if not group or length == 0 then
-        return false
+        return false, false
     end
-    local first, least
+    local first, least, read
     for _, fields in ipairs(call('XINFO', 'GROUPS', stream)) do
         local info = pairs_of(fields)
         local oldest = oldest_wanted(stream, info)
         if info.name == group then
-            first = oldest
+            first, read = oldest, info['last-delivered-id']
         end
         if not least or is_before(oldest, least) then
             least = oldest
         end
     end
     if not first then
-        return false
+        return false, false
     end
     local excess = length - s.keep_count
-    local is_more = false
     if excess > 0 and is_before(least, first) then
         local old = call('XRANGE', stream, '-', '+', 'COUNT',
             math.min(excess, MAX_BATCH))
         least = old[#old][1]
-        is_more = excess > MAX_BATCH
         if is_before(first, least) then
             least = first
-            is_more = false
         end
     end
-    call('XTRIM', stream, 'MINID', '~', least, 'LIMIT', 0)
-    return is_more
+    local dropped = call('XTRIM', stream, 'MINID', '~', least,
+        'LIMIT', MOST_TRIMMED)
+    if dropped == 0 then -- a node of the stream may have more entries than that
+        dropped = call('XTRIM', stream, 'MINID', '~', least)
+    end
+    return 4 * dropped > MOST_TRIMMED, length - dropped > HELD_LENGTH and
+        time_of(read) - time_of(first) > HELD_MS
 end
 
 -- Trims as often as the shard is looked at anew, or until the rest can wait.
--- Should it fail, as the key may be of another type, then others will say so.
+-- Should it fail, then the next call tries it, as its user may have the right.
+-- Returns whether there is more to do.
 local function trim(s, stream)
-    if not s.trimmed[stream] then
-        s.trimmed[stream] = true
-        local is_done, is_more = pcall(trim_stream, s, stream)
-        s.trimmed[stream] = not (is_done and is_more)
+    if s.trimmed[stream] then
+        return false
+    end
+    local is_done, is_more, is_held = pcall(trim_stream, s, stream)
+    s.trimmed[stream] = is_done and not is_more
+    s.held[stream] = is_done and is_held
+    return is_done and is_more
+end
+
+-- Whether one of the groups has not answered the entry.
+local function is_wanted(stream, groups, entry)
+    for _, info in ipairs(groups) do
+        if is_before(info['last-delivered-id'], entry) or
+            #call('XPENDING', stream, info.name, entry, entry, 1) > 0 then
+            return true
+        end
+    end
+    return false
+end
+
+-- The groups that `entries` which `group` has answered must wait for.
+local function others_of(s, stream, group)
+    local is_short = call('XLEN', stream) <= s.keep_count
+    local others = {}
+    for _, fields in ipairs(call('XINFO', 'GROUPS', stream)) do
+        local info = pairs_of(fields)
+        if info.name ~= group and
+            (is_short or info.name == s[group_field(stream)]) then
+            others[#others + 1] = info
+        end
+    end
+    return others
+end
+
+-- Drops what of `entries` nobody wants. The newest one stays until the next are
+-- answered: without the entry that a group has read last, Redis does not know
+-- how many it has not.
+local function drop_answered(s, stream, group, entries)
+    local others = others_of(s, stream, group)
+    local newest = s.spared[stream]
+    local gone = {}
+    for _, entry in ipairs(entries) do
+        if is_wanted(stream, others, entry) then
+            -- stays
+        elseif not newest or is_before(newest, entry) then
+            gone[#gone + 1] = newest
+            newest = entry
+        elseif entry ~= newest then
+            gone[#gone + 1] = entry
+        end
+    end
+    s.spared[stream] = newest
+    if #gone > 0 then
+        call('XDEL', stream, unpack(gone))
+    end
+end
+
+-- After `group` has answered the entries. Where an entry that nobody answers
+-- holds up others, they go one by one.
+local function tidy(s, stream, group, entries)
+    trim(s, stream)
+    if s.held[stream] and #entries > 0 then
+        pcall(drop_answered, s, stream, group, entries)
     end
 end
 

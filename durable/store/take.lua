@@ -8,6 +8,7 @@ local function bury_unreadable(c, stream, group, entry, fields)
     if try('XACK', stream, group, entry) ~= 1 or not fields then
         return
     end
+    c.acked[#c.acked + 1] = entry
     add_count(c, 'corrupt')
     try('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
     local body, id = body_in(fields)
@@ -27,6 +28,7 @@ local function bury(c, stream, group, entry, fields, deliveries)
     elseif try('XACK', stream, group, entry) ~= 1 then
         return
     end
+    c.acked[#c.acked + 1] = entry
     local present = call('HGET', c.body, id)
     local attempt = attempt_of(body) + deliveries - 1
     local last = with_attempt(body, attempt)
@@ -108,6 +110,7 @@ register('lawn_take', 7, 4, 4 + 500, {'allow-oom'}, function(keys, args)
     end
     c.counts.taken = #taken
     apply(c)
+    tidy(s, stream, group, c.acked)
     return {#late == most and 1 or 0, taken}
 end)
 
@@ -127,6 +130,7 @@ register('lawn_bury', 7, 2, 1 + MAX_BATCH, {'allow-oom'}, function(keys, args)
         bury_unreadable(c, stream, group, args[i], found[1] and found[1][2])
     end
     apply(c)
+    tidy(s, stream, group, c.acked)
     return c.counts.corrupt or 0
 end)
 

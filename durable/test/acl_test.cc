@@ -125,6 +125,8 @@ TEST_F(DurableAcl, AClientHasWhatItNeeds)
 
 TEST_F(DurableAcl, APumpHasWhatItNeeds)
 {
+    Taker taker(client); // what it answers is to be trimmed
+    taker.open();
     Client *const pumping = add_user("lawn-pump");
     lawn_durable_pump_t *const pump = add_pump(pumping);
     lawn_durable_start_t cron = timer("cron", 1);

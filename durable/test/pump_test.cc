@@ -190,7 +190,7 @@ TEST_F(DurablePump, SaysThatItCannotReadWhatTheStoreAnswers)
     start("a", 0);
     run_until_taken({"a"});
     std::string script = lawn::durable::script();
-    const std::string end = "return upcoming(f, horizon, most)";
+    const std::string end = "return upcoming(f, horizon, most, is_more)";
     script.replace(script.find(end), end.size(), "return 1");
     server->command({"FUNCTION", "LOAD", "REPLACE", script});
     start("b", 0);

@@ -336,7 +336,8 @@ constexpr int64_t hour = 3600000000;
 class AnsweredStore : public Store
 {
 public:
-    AnsweredStore()
+    explicit AnsweredStore(const Words &environment = {})
+        : Store({}, environment)
     {
         join();
     }
@@ -366,14 +367,19 @@ public:
 class SteppedStore : public Store
 {
 public:
-    SteppedStore()
-        : Store({}, {"LD_PRELOAD=" + std::string(getenv("LAWN_STEPPING_CLOCK")),
-                     "LAWN_CLOCK_FILE=" + file()})
+    SteppedStore() : Store({}, clock())
     {
     }
     ~SteppedStore() override
     {
         unlink(file().c_str());
+    }
+
+    // The environment of the server.
+    static Words clock()
+    {
+        return {"LD_PRELOAD=" + std::string(getenv("LAWN_STEPPING_CLOCK")),
+                "LAWN_CLOCK_FILE=" + file()};
     }
 
     static std::string file()

@@ -88,6 +88,8 @@ typedef struct {
     uint64_t superseded; /* retries of occurrences of periodic timers that were
                           * not made; see LAWN_DURABLE_RETRY */
     uint64_t deferred;   /* answered with LAWN_DURABLE_DEFER */
+    uint64_t entries;    /* now, in both streams: what is in flight, and what is
+                          * answered and not trimmed yet */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
