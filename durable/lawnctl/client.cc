@@ -106,11 +106,12 @@ bool Client::connect(int64_t until_us)
 // Once, whatever happens: it does not keep the command from its work.
 void Client::look_for_warning()
 {
-    const char *const warning =
-        has_warned_ ? nullptr : lawn_durable_warning(durable_);
-    if (warning != nullptr) {
-        complain(std::string("warning: ") + warning);
-        has_warned_ = true;
+    for (const auto look : {lawn_durable_losses, lawn_durable_warning}) {
+        const char *const warning = has_warned_ ? nullptr : look(durable_);
+        if (warning != nullptr) {
+            complain(std::string("warning: ") + warning);
+            has_warned_ = true;
+        }
     }
 }
 

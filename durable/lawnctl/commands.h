@@ -21,6 +21,7 @@ int command_list(const Settings &settings, Arguments &arguments);
 int command_dead(const Settings &settings, Arguments &arguments);
 int command_stats(const Settings &settings, Arguments &arguments);
 int command_drain(const Settings &settings, Arguments &arguments);
+int command_acknowledge(const Settings &settings, Arguments &arguments);
 int command_load(const Settings &settings, Arguments &arguments);
 
 } // namespace lawnctl

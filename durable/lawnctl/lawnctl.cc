@@ -53,6 +53,8 @@ Commands:
   drain [--timeout DURATION] [--end]
                   take no starts and wait until no timer is left (periodic
                   ones must be stopped); --end takes starts again
+  acknowledge     timers were lost, and somebody knows it: lawnd says so no
+                  more
   load --rate N --seconds S [--delay DURATION [--spread DURATION]]
       [--pumps N] [--consumers N] [--leave]
                   start timers at a rate, and measure; pumps (0: those that
@@ -91,7 +93,8 @@ const Command commands[] = {
     {"stop", command_stop},       {"get", command_get},
     {"consume", command_consume}, {"list", command_list},
     {"dead", command_dead},       {"stats", command_stats},
-    {"drain", command_drain},     {"load", command_load},
+    {"drain", command_drain},     {"acknowledge", command_acknowledge},
+    {"load", command_load},
 };
 
 // The lines of the command in the help; all of it if there is no such command.

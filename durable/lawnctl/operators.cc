@@ -1,6 +1,6 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// lawnctl list, dead, stats and drain.
+// lawnctl list, dead, stats, drain and acknowledge.
 
 #include "commands.h"
 #include "output.h"
@@ -144,17 +144,23 @@ std::optional<lawn_durable_stats_t> query_stats(Client &client)
     return stats.stats;
 }
 
-void set_draining(Client &client, bool is_draining)
+// Of a request whose end `answer` gets. It is not interrupted.
+void await(Client &client, lawn_status_t status, const Listing &answer)
 {
-    Listing answer;
-    require_success(
-        lawn_durable_drain(client.get(), is_draining, on_end, &answer),
-        nullptr);
+    require_success(status, nullptr);
     while (!answer.status) {
         lawn_durable_wait(client.get(), UINT64_MAX);
     }
     require_success(*answer.status,
                     answer.error.empty() ? nullptr : answer.error.c_str());
+}
+
+void set_draining(Client &client, bool is_draining)
+{
+    Listing answer;
+    await(client,
+          lawn_durable_drain(client.get(), is_draining, on_end, &answer),
+          answer);
 }
 
 } // namespace
@@ -281,6 +287,18 @@ int command_drain(const Settings &settings, Arguments &arguments)
     progress.show("");
     print_line(settings.json ? Json().boolean("drained", true).str()
                              : "drained");
+    return 0;
+}
+
+int command_acknowledge(const Settings &settings, Arguments &arguments)
+{
+    arguments.finish();
+    Client client(settings, impatient());
+    Listing answer;
+    await(client, lawn_durable_acknowledge(client.get(), on_end, &answer),
+          answer);
+    print_line(settings.json ? Json().boolean("acknowledged", true).str()
+                             : "acknowledged");
     return 0;
 }
 

@@ -242,6 +242,7 @@ void Daemon::poll()
     take_signals();
     report_store();
     report_warning();
+    report_losses();
     has_ended_ = has_ended_ || (is_draining_ && is_drained());
 }
 
@@ -312,6 +313,17 @@ void Daemon::report_warning()
     if (line != warned_) {
         log_line(warning ? "warning: " + line : "there is no warning any more");
         warned_ = line;
+    }
+}
+
+void Daemon::report_losses()
+{
+    const char *const losses = lawn_durable_losses(durable_);
+    const std::string line = losses ? losses : "";
+    if (line != lost_) {
+        log_line(losses ? line + "; `lawnctl acknowledge` ends this error"
+                        : "the loss of timers was acknowledged");
+        lost_ = line;
     }
 }
 
@@ -443,11 +455,12 @@ void Daemon::serve_health(const HttpReply &reply)
     if (!warned_.empty()) {
         health.body += "warning: " + warned_ + "\n";
     }
-    if (error || !is_ready_ || is_draining_) {
+    if (error || !is_ready_ || is_draining_ || !lost_.empty()) {
         health.status = 503;
-        health.body = std::string(error          ? error
-                                  : is_draining_ ? "ending"
-                                                 : "starting") +
+        health.body = std::string(error            ? error
+                                  : !lost_.empty() ? lost_.c_str()
+                                  : is_draining_   ? "ending"
+                                                   : "starting") +
                       "\n";
     }
     reply(health);
@@ -477,6 +490,7 @@ std::string Daemon::metrics(const std::vector<Shard> &shards) const
     metrics.posting = delivery_ ? delivery_->posting() : 0;
     metrics.waiting = delivery_ ? delivery_->waiting() : 0;
     metrics.warns = !warned_.empty();
+    metrics.has_losses = !lost_.empty();
     metrics.lost = consumer_ ? lawn_durable_consumer_lost(consumer_) : 0;
     return format_metrics(metrics);
 }

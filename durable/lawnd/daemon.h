@@ -62,6 +62,7 @@ private:
     bool is_drained() const;
     void report_store();
     void report_warning();
+    void report_losses();
 
     void deliver(const lawn_durable_delivery_t *delivery);
     void post(const lawn_durable_delivery_t *delivery);
@@ -92,6 +93,7 @@ private:
     bool has_ended_ = false;
     std::string refusal_;     // why the store cannot be used from the start
     std::string warned_;      // the warning that was logged last; "": none
+    std::string lost_;        // the same of timers that were lost
     std::string reported_;    // the error that was logged last; "": none
     bool is_partial_ = false; // it keeps the daemon from some shards only
     SparseLog rejections_;

@@ -229,6 +229,9 @@ std::string format_metrics(const Metrics &metrics)
               "1 if the store may drop timers, or a right is missing: the log "
               "and /healthz say which.",
               metrics.warns ? 1 : 0);
+    out.gauge("lawnd_store_lost_timers",
+              "1 if timers were lost: the log and /healthz say where.",
+              metrics.has_losses ? 1 : 0);
     if (!metrics.shards.empty()) {
         put_store(out, metrics.shards);
     }

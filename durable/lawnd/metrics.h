@@ -40,6 +40,7 @@ struct Metrics {
     uint64_t waiting = 0; // in the queues of targets
     uint64_t lost = 0;    // leases
     bool warns = false;   // the store is not what it should be
+    bool has_losses = false;
 };
 
 std::string format_metrics(const Metrics &metrics);

@@ -1,6 +1,7 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What operators ask for: the list of timers, statistics, and draining.
+// What operators ask for: the list of timers, statistics, draining, and
+// acknowledging a loss.
 
 #include "src/admin.h"
 
@@ -113,37 +114,32 @@ private:
     Cycle cycle_;
 };
 
-class Drain : public PlainRequest
+// The same call for each shard.
+class ForEachShard : public PlainRequest
 {
 public:
-    Drain(lawn_durable_t *durable, bool begin, lawn_durable_fn_t done,
-          void *arg)
-        : PlainRequest(durable, done, arg), begin_(begin)
+    ForEachShard(lawn_durable_t *durable, Call call, lawn_durable_fn_t done,
+                 void *arg)
+        : PlainRequest(durable, done, arg), call_(std::move(call))
     {
     }
 
 private:
     void begin() override
     {
-        Call call;
-        call.function = "lawn_drain";
-        call.keys = {Key::meta};
-        call.args = {begin_ ? "1" : "0"};
-        call.shard = shard_;
-        send(std::move(call), static_cast<Handler>(&Drain::on_drained));
+        send(call_, static_cast<Handler>(&ForEachShard::on_done));
     }
 
-    void on_drained(const redisReply *)
+    void on_done(const redisReply *)
     {
-        if (++shard_ == link_.shards()) {
+        if (++call_.shard == link_.shards()) {
             finish();
             return;
         }
         begin();
     }
 
-    const bool begin_;
-    unsigned shard_ = 0;
+    Call call_;
 };
 
 // Where the numbers of lawn_stats go; some add up.
@@ -293,5 +289,23 @@ lawn_status_t lawn_durable_shard_stats(lawn_durable_t *durable, unsigned shard,
 lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
                                  lawn_durable_fn_t done, void *arg)
 {
-    return make<Drain>(durable, begin, done, arg);
+    return guarded([&] {
+        Call call;
+        call.function = "lawn_drain";
+        call.keys = {Key::meta};
+        call.args = {begin ? "1" : "0"};
+        return make<ForEachShard>(durable, call, done, arg);
+    });
+}
+
+lawn_status_t lawn_durable_acknowledge(lawn_durable_t *durable,
+                                       lawn_durable_fn_t done, void *arg)
+{
+    return guarded([&] {
+        Call call;
+        call.function = "lawn_acknowledge";
+        call.keys = {Key::due, Key::body, Key::meta,
+                     Key::out, Key::push, Key::cron};
+        return make<ForEachShard>(durable, call, done, arg);
+    });
 }

@@ -122,6 +122,11 @@ struct Opened { // lawn_open
     std::string_view publish_error; // "": the user may publish
 };
 
+struct Prepared { // lawn_prepare
+    int64_t born_us = 0;
+    int64_t lost_us = 0; // when timers were lost; 0: none, as far as is known
+};
+
 struct Started { // lawn_start
     uint64_t generation = 0;
     int64_t due_us = 0;
@@ -201,6 +206,7 @@ using Stats = std::vector<std::pair<std::string_view, int64_t>>;
 // Each is false if the reply is not one of that function. An error reply never
 // is.
 bool decode(const redisReply *reply, Opened *opened);
+bool decode(const redisReply *reply, Prepared *prepared);
 bool decode(const redisReply *reply, Started *started);
 bool decode(const redisReply *reply, Stopped *stopped);
 bool decode(const redisReply *reply, Updated *updated);

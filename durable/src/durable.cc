@@ -202,6 +202,16 @@ const char *lawn_durable_warning(const lawn_durable_t *durable)
     return result;
 }
 
+const char *lawn_durable_losses(const lawn_durable_t *durable)
+{
+    const char *result = "out of memory";
+    attempt([&] {
+        durable->losses = durable->link->losses();
+        result = durable->losses.empty() ? nullptr : durable->losses.c_str();
+    });
+    return result;
+}
+
 unsigned lawn_durable_shards(const lawn_durable_t *durable)
 {
     return durable->link->shards();

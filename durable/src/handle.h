@@ -72,6 +72,7 @@ struct lawn_durable {
     bool is_closing_part = false; // a consumer or a pump is being closed
     mutable std::string error;    // what lawn_durable_error() points to
     mutable std::string warning;  // and lawn_durable_warning()
+    mutable std::string losses;   // and lawn_durable_losses()
     // What the results of the functions ending in `_sync` point to.
     std::string sync_error;
     std::string sync_payload;

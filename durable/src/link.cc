@@ -397,10 +397,7 @@ void LinkImpl::on_main_ready(Node &node)
 {
     node.error.clear();
     routes_.on_ready(node);
-    if (routes_.node_of(0) == &node) {
-        namespace_.open();
-    }
-    namespace_.prepare(node);
+    namespace_.open();
 }
 
 void LinkImpl::on_shards(unsigned shards)
@@ -430,10 +427,7 @@ void LinkImpl::on_slots(bool is_all)
     if (is_all && !namespace_.is_open()) {
         namespace_.clear_error();
     }
-    routes_.for_each_node([this](Node &node) {
-        reroute_queued(node);
-        namespace_.prepare(node);
-    });
+    routes_.for_each_node([this](Node &node) { reroute_queued(node); });
     channels_.check_endpoints();
     if (is_all) {
         namespace_.open();

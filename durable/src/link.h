@@ -147,6 +147,15 @@ public:
     {
         return "";
     }
+    // Where timers were lost; or "".
+    virtual std::string losses() const
+    {
+        return "";
+    }
+    // From now on, looks now and then whether timers are missing.
+    virtual void watch()
+    {
+    }
 };
 
 } // namespace lawn::durable

@@ -50,6 +50,14 @@ public:
     {
         return setup_.warnings.text();
     }
+    std::string losses() const override
+    {
+        return setup_.warnings.losses();
+    }
+    void watch() override
+    {
+        namespace_.watch();
+    }
 
 private:
     // Node::Owner

@@ -7,6 +7,8 @@
 #include "src/codec.h"
 #include "src/guard.h"
 
+#include <ctime>
+
 namespace lawn::durable
 {
 
@@ -14,11 +16,23 @@ namespace
 {
 
 constexpr uint64_t reopen_pause_us = 500000;
+constexpr uint64_t watch_us = 30000000;
 
 // What a shard may have of a bound of the namespace. 0 is none.
 uint64_t share_of(uint64_t bound, unsigned shards)
 {
     return bound / shards + (bound % shards != 0);
+}
+
+// As 2026-11-30T03:25:18Z.
+std::string utc_text(int64_t us)
+{
+    const time_t seconds = us / 1000000;
+    tm parts = {};
+    char text[64] = "";
+    gmtime_r(&seconds, &parts);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
 }
 
 } // namespace
@@ -27,7 +41,6 @@ Namespace::Namespace(Setup &setup, const lawn_durable_params_t &params,
                      const Keys &keys, Routes &routes, Owner &owner)
     : setup_(setup), params_(params), keys_(keys), routes_(routes),
       owner_(owner), open_timer_(*setup.loop, [this] { open(); }),
-      prepare_timer_(*setup.loop, [this] { prepare_all(); }),
       when_open_timer_(*setup.loop, [this] { run_when_open(); })
 {
 }
@@ -40,8 +53,9 @@ void Namespace::open()
     }
     const unsigned shards = shards_ != 0 ? shards_ : params_.shards;
     node->main().send(
-        Words{"FCALL", "lawn_open", "1", keys_.key(0, Key::config),
-              std::to_string(shards), std::to_string(params_.max_pending),
+        Words{"FCALL", "lawn_open", "2", keys_.key(0, Key::config),
+              keys_.key(0, Key::meta), std::to_string(shards),
+              std::to_string(params_.max_pending),
               std::to_string(params_.max_payload_bytes),
               std::to_string(params_.keep_us),
               std::to_string(params_.keep_count),
@@ -83,10 +97,12 @@ void Namespace::on_reply(const redisReply *reply)
         limits_.push_back(std::to_string(i));
     }
     limits_.push_back(std::to_string(opened.shards));
+    births_.resize(opened.shards);
     owner_.on_shards(opened.shards);
     shards_ = opened.shards;
     error_.clear();
     is_open_ = true;
+    open_timer_.start_after(watch_us);
     prepare_all();
     run_when_open();
     owner_.on_open();
@@ -97,41 +113,93 @@ void Namespace::on_refused(const Failure &failure)
     error_ = failure.why;
     is_open_ = is_open_ && failure.status == LAWN_ERR_IO;
     owner_.on_refused(failure);
-    routes_.refresh_soon();
-    open_timer_.start_after(reopen_pause_us);
+    reopen_later();
 }
 
-// Until it is done for each shard, for without it a shard has no bounds. What
-// keeps it from being done is told by the requests.
+// Only after the record was seen: another program may have made the namespace
+// anew, with other shards.
 void Namespace::prepare_all()
 {
-    routes_.for_each_node([this](Node &node) { prepare(node); });
-}
-
-void Namespace::prepare(Node &node)
-{
-    for (unsigned i = 0; is_open_ && i < shards_ && node.main().is_ready();
-         ++i) {
-        if (routes_.node_of(i) == &node) {
-            Words words = {"FCALL", "lawn_prepare", "1",
-                           keys_.key(i, Key::meta)};
-            words.insert(words.end(), limits_.begin(), limits_.end());
-            node.main().send(words, setup_.request_timeout_us,
-                             [this](ReplyPtr reply, lawn_time_t) {
-                                 if (reply && is_error(reply.get())) {
-                                     prepare_later();
-                                 }
-                             });
+    for (unsigned i = 0; i < shards_; ++i) {
+        Node *const node = routes_.node_of(i);
+        if (node && node->main().is_ready()) {
+            prepare(*node, i);
+            if (is_watching_) {
+                look(*node, i);
+            }
         }
     }
 }
 
-// The slots may be where they are not thought to be.
-void Namespace::prepare_later()
+void Namespace::prepare(Node &node, unsigned shard)
 {
-    if (!prepare_timer_.is_active()) {
-        prepare_timer_.start_after(reopen_pause_us);
+    Words words = {"FCALL",
+                   "lawn_prepare",
+                   "3",
+                   keys_.key(shard, Key::due),
+                   keys_.key(shard, Key::body),
+                   keys_.key(shard, Key::meta)};
+    words.insert(words.end(), limits_.begin(), limits_.end());
+    words.push_back(std::to_string(births_[shard]));
+    node.main().send(words, setup_.request_timeout_us,
+                     [this, shard](ReplyPtr reply, lawn_time_t) {
+                         Prepared prepared;
+                         if (reply && is_error(reply.get())) {
+                             reopen_later();
+                         } else if (reply && decode(reply.get(), &prepared)) {
+                             births_[shard] = prepared.born_us;
+                             note_loss(shard, prepared.lost_us);
+                         }
+                     });
+}
+
+void Namespace::watch()
+{
+    is_watching_ = true;
+    open();
+}
+
+void Namespace::look(Node &node, unsigned shard)
+{
+    Words words = {"FCALL", "lawn_look", "6"};
+    for (const Key key :
+         {Key::due, Key::body, Key::meta, Key::out, Key::push, Key::cron}) {
+        words.push_back(keys_.key(shard, key));
     }
+    node.main().send(words, setup_.request_timeout_us,
+                     [this, shard](ReplyPtr reply, lawn_time_t) {
+                         int64_t lost_us = 0;
+                         std::string why;
+                         if (reply && is_error(reply.get())) {
+                             why =
+                                 "it is not seen whether timers are missing: " +
+                                 line_of(text_of(reply.get()));
+                         } else if (reply && number_of(reply.get(), &lost_us)) {
+                             note_loss(shard, lost_us);
+                         } else {
+                             return;
+                         }
+                         setup_.warnings.set(Warnings::Matter::looking,
+                                             keys_.tag(shard), why);
+                     });
+}
+
+void Namespace::note_loss(unsigned shard, int64_t lost_us)
+{
+    setup_.warnings.set(Warnings::Matter::loss, keys_.tag(shard),
+                        lost_us == 0 ? ""
+                                     : "timers were lost, as keys were removed "
+                                       "or the server has forgotten them; seen "
+                                       "at " +
+                                           utc_text(lost_us));
+}
+
+// Until it is done for each shard, for without it a shard has no bounds. What
+// keeps it from being done is told by the requests. The slots may be where they
+// are not thought to be.
+void Namespace::reopen_later()
+{
+    open_timer_.start_after(reopen_pause_us);
     routes_.refresh_soon();
 }
 

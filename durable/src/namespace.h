@@ -1,8 +1,9 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// The namespace as the store has recorded it: how many shards it has, and the
-// bounds of each. It is opened at the first connection, and again when a server
-// is back or says that a shard is not as it was.
+// The namespace as the store has recorded it: how many shards it has, the
+// bounds of each, and whether what it had is still there. It is opened at the
+// first connection, and again when a server is back or says that a shard is not
+// as it was.
 
 #ifndef LAWN_SRC_DURABLE_NAMESPACE_H
 #define LAWN_SRC_DURABLE_NAMESPACE_H
@@ -16,6 +17,7 @@
 #include <list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lawn::durable
 {
@@ -59,10 +61,11 @@ public:
         error_.clear();
     }
 
-    // Opens it, if the node of the first shard can be asked.
+    // Opens it, if the node of the first shard can be asked. Then tells the
+    // shards their bounds.
     void open();
-    // If it is open: tells the node's shards their bounds.
-    void prepare(Node &node);
+    // From now on, timers are counted, too, to see whether some are missing.
+    void watch();
 
     // See link.h.
     void when_open(const void *owner, std::function<void()> fn);
@@ -74,7 +77,10 @@ private:
     void on_reply(const redisReply *reply);
     void on_refused(const Failure &failure);
     void prepare_all();
-    void prepare_later();
+    void prepare(Node &node, unsigned shard);
+    void look(Node &node, unsigned shard);
+    void reopen_later();
+    void note_loss(unsigned shard, int64_t lost_us);
     void run_when_open();
 
     Setup &setup_;
@@ -83,13 +89,14 @@ private:
     Routes &routes_;
     Owner &owner_;
     unsigned shards_ = 0;
-    Words limits_; // arguments of lawn_prepare
+    Words limits_;                // arguments of lawn_prepare
+    std::vector<int64_t> births_; // of the shards, as they were seen last
     bool is_open_ = false;
     bool is_opening_ = false; // lawn_open is sent and not answered
+    bool is_watching_ = false;
     std::string error_;
     WhenOpen when_open_;
-    Timer open_timer_;
-    Timer prepare_timer_;
+    Timer open_timer_; // again, or to see whether all is there
     Timer when_open_timer_;
 };
 

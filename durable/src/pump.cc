@@ -83,6 +83,7 @@ void PumpCore::start()
     if (!link_.is_cluster()) {
         open_channel(all);
     }
+    link_.watch();
     beat(true);
     sweep();
 }

@@ -153,6 +153,18 @@ bool decode(const redisReply *reply, Opened *opened)
     return true;
 }
 
+bool decode(const redisReply *reply, Prepared *prepared)
+{
+    const List list(reply);
+    Prepared p;
+    if (list.size() != 2 || !read(list[0], &p.born_us, max_time) ||
+        p.born_us <= 0 || !read(list[1], &p.lost_us, max_time)) {
+        return false;
+    }
+    *prepared = p;
+    return true;
+}
+
 bool decode(const redisReply *reply, Started *started)
 {
     std::string_view text;

@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the store does not do for this client, although it answers requests: a
-// right is missing, or the server may drop timers. One line for each matter at
-// each place.
+// What is wrong with the store although it answers requests: a right is
+// missing, the server may drop timers, or timers were lost. One line for each
+// matter at each place.
 
 #ifndef LAWN_SRC_DURABLE_WARNINGS_H
 #define LAWN_SRC_DURABLE_WARNINGS_H
@@ -17,7 +17,7 @@ namespace lawn::durable
 class Warnings
 {
 public:
-    enum class Matter { server, policy, publishing };
+    enum class Matter { server, policy, publishing, looking, loss };
 
     // An empty text: nothing is wrong there.
     void set(Matter matter, const std::string &place, std::string text)
@@ -36,17 +36,28 @@ public:
         texts_.erase({Matter::policy, place});
     }
 
-    // All in one line; "" if there are none.
+    // All in one line, but losses; "" if there are none.
     std::string text() const
+    {
+        return text(Matter::server, Matter::looking);
+    }
+    std::string losses() const
+    {
+        return text(Matter::loss, Matter::loss);
+    }
+
+private:
+    std::string text(Matter first, Matter last) const
     {
         std::string line;
         for (const auto &[about, text] : texts_) {
-            line += (line.empty() ? "" : "; ") + about.second + ": " + text;
+            if (about.first >= first && about.first <= last) {
+                line += (line.empty() ? "" : "; ") + about.second + ": " + text;
+            }
         }
         return line;
     }
 
-private:
     std::map<std::pair<Matter, std::string>, std::string> texts_;
 };
 

@@ -202,34 +202,6 @@ register('lawn_list', 6, 3, 3, {'no-writes'}, function(keys, args)
     return list_ended(keys, state, args[2], most)
 end)
 
--- How many entries of the stream the first group has not answered, given to it
--- or not; how many the stream has had; and how many it has. The bodies do not
--- tell: that of a periodic timer is pending again. The lag of a group may be too
--- large after its stream was moved, so it counts only if there is more than it
--- was given. It is nil if somebody has deleted an entry. Then a thousand are
--- counted.
-local function flow_of(meta, stream)
-    local about = try('XINFO', 'STREAM', stream)
-    if about.err then -- there is none, or it is of another type
-        return call('XLEN', stream), 0, 0
-    end
-    about = pairs_of(about)
-    local group = call('HGET', meta, group_field(stream))
-    for _, fields in ipairs(group and call('XINFO', 'GROUPS', stream) or {}) do
-        local info = pairs_of(fields)
-        if info.name == group then
-            local last, lag = info['last-delivered-id'], tonumber(info.lag)
-            if last == about['last-generated-id'] then
-                lag = 0
-            elseif not lag then
-                lag = #call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1000)
-            end
-            return info.pending + lag, about['entries-added'], about.length
-        end
-    end
-    return about.length, about['entries-added'], about.length
-end
-
 -- How many timers are pending. Those of cron whose next times are sought are in
 -- no ZSET.
 local function pending_of(due, bodies, cron)

@@ -10,8 +10,9 @@
 --
 --   {N:S}:due     ZSET    id -> when it is due, microseconds since 1970
 --   {N:S}:body    HASH    id -> body; a timer that is pending or delivered
---   {N:S}:meta    HASH    generation counter, limits, groups, counters, and the
---                         number of shards that it was prepared for
+--   {N:S}:meta    HASH    generation counter, limits, groups, counters, when the
+--                         keys were made, and the number of shards that it was
+--                         prepared for
 --   {N:S}:out     STREAM  what has fired for the namespace's consumers
 --   {N:S}:push    STREAM  what has fired for a target; lawnd's group reads it
 --   {N:S}:dead    STREAM  dead letters
@@ -59,14 +60,18 @@
 -- first argument answer with LAWN REOPEN if the shard is not prepared for it.
 --
 -- lawn_version: -> 4
--- lawn_open, config: shards (0: any), max_pending, max_bytes, keep_us,
+-- lawn_open, config and meta of shard 0: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count, shards if nobody says how many
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count, why the user may
 --     not publish or ""], as recorded by the first
--- lawn_prepare, meta: max_pending, max_bytes, keep_us, keep_count of this
---     shard, shards
---     -> 1; once per shard after lawn_open, and after a server came back empty.
---     The bounds are the shard's shares of those of the namespace
+-- lawn_prepare, due body meta: max_pending, max_bytes, keep_us, keep_count of
+--     this shard, shards, when it was born as far as the caller knows, or 0
+--     -> [born, when timers of it were lost or 0]; for each shard after
+--     lawn_open, after a server came back empty, and now and then. The bounds
+--     are the shard's shares of those of the namespace
+-- lawn_look, due body meta out push cron: -> when timers were lost, or 0
+-- lawn_acknowledge, due body meta out push cron: -> 1; what is lost by now is
+--     not told any more
 -- lawn_start, due body meta ended0 ended1: shards, for each: id, when, tail
 --     -> [generation f64 + due f64 + now f64 + repeated u8 + state u8, or an
 --     error, ..]

@@ -32,6 +32,37 @@ local function pairs_of(list)
     return info
 end
 
+-- How many entries of the stream the first group has not answered, given to it
+-- or not; how many the stream has had; how many it has; and whether the first is
+-- certain. The bodies do not tell: that of a periodic timer is pending again.
+-- The lag of a group may be too large after its stream was moved, so it counts
+-- only if there is more than it was given. It is nil if somebody has deleted an
+-- entry. Then a thousand are counted.
+local function flow_of(meta, stream)
+    local about = try('XINFO', 'STREAM', stream)
+    if about.err then -- there is none, or it is of another type
+        return call('XLEN', stream), 0, 0, true
+    end
+    about = pairs_of(about)
+    local length, added = about.length, about['entries-added']
+    local group = call('HGET', meta, group_field(stream))
+    for _, fields in ipairs(group and call('XINFO', 'GROUPS', stream) or {}) do
+        local info = pairs_of(fields)
+        if info.name == group then
+            local last, lag = info['last-delivered-id'], tonumber(info.lag)
+            local is_known = true
+            if last == about['last-generated-id'] then
+                lag = 0
+            elseif not lag then
+                lag = #call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1000)
+                is_known = lag < 1000
+            end
+            return info.pending + lag, added, length, is_known
+        end
+    end
+    return length, added, length, true
+end
+
 -- The least entry that `group` has not answered, or one before it. `info` is
 -- what XINFO GROUPS says of it.
 local function oldest_wanted(stream, info)

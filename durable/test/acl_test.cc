@@ -4,10 +4,9 @@
 // and with a right less that is not needed for an answer, which is told.
 
 #include "flow_fixture.h"
+#include "watch_fixture.h"
 
 #include "lawn-verify/server.h"
-#include "src/handle.h"
-#include "src/link_impl.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -238,6 +237,9 @@ TEST_F(DurableAcl, AnOperatorHasWhatItNeeds)
     expect_ok("drain --end", [&](Result *result) {
         return lawn_durable_drain(*operating, false, Result::keep, result);
     });
+    expect_ok("acknowledge", [&](Result *result) {
+        return lawn_durable_acknowledge(*operating, Result::keep, result);
+    });
     expect_ok("get", [&](Result *result) {
         return lawn_durable_get(*operating, "first", Result::keep, result);
     });
@@ -338,57 +340,14 @@ TEST_F(DurableAcl, WhoWantsASafeStoreIsRefusedAnother)
     EXPECT_TRUE(contains(refusal({}), "allkeys-random"));
 }
 
-// Time that goes on by itself, and further when the test says so.
-lawn_time_t ahead = 0;
-
-lawn_time_t shifted_time()
-{
-    return lawn_get_time() + ahead;
-}
-
-class DurableWatch : public testing::Test
+class DurableWatch : public Watched
 {
 protected:
-    void open(bool require_safe_store)
-    {
-        server.command({"CONFIG", "SET", "save", "3600 1"});
-        client->params.connect_timeout_us = 60000000;
-        client->params.request_timeout_us = 60000000;
-        client->params.require_safe_store = require_safe_store;
-        ASSERT_EQ(client->loop.open(), LAWN_OK);
-        lawn::durable::Url url;
-        std::string error;
-        ASSERT_TRUE(lawn::durable::parse_url(server.url(), &url, &error));
-        client->params.max_requests = 16;
-        client->link = std::make_unique<lawn::durable::LinkImpl>(
-            client->loop, client->params, "test", std::move(url));
-        poll_until([&] { return lawn_durable_shards(client) != 0; });
-    }
-    ~DurableWatch() override
-    {
-        lawn_durable_close(client);
-    }
-
     void set_policy(const char *policy)
     {
         server.command({"CONFIG", "SET", "maxmemory-policy", policy});
-        ahead += lawn_time_from_sec(31);
+        let_time_pass();
     }
-
-    void poll_until(const std::function<bool()> &is_done)
-    {
-        const auto end =
-            std::chrono::steady_clock::now() + std::chrono::minutes(2);
-        while (!is_done() && std::chrono::steady_clock::now() < end) {
-            pollfd fd = {lawn_durable_fd(client), POLLIN, 0};
-            ::poll(&fd, 1, 1);
-            lawn_durable_poll(client);
-        }
-        EXPECT_TRUE(is_done());
-    }
-
-    RedisServer server;
-    lawn_durable_t *const client = new lawn_durable(shifted_time);
 };
 
 TEST_F(DurableWatch, ASettingThatChangesIsNoticed)

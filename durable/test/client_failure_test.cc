@@ -381,7 +381,7 @@ TEST(DurableFailure, AnotherVersionOfTheFunctionsIsRefused)
         EXPECT_EQ(refused.status, LAWN_ERR_UNSUPPORTED);
         EXPECT_TRUE(contains(refused.error, "its function library is version"))
             << refused.error;
-        EXPECT_TRUE(contains(refused.error, "this program needs 3"))
+        EXPECT_TRUE(contains(refused.error, "this program needs 4"))
             << refused.error;
         server.command({"FUNCTION", "DELETE", "lawn"});
         client.run_until(
@@ -437,8 +437,8 @@ TEST(DurableFailure, ANamespaceThatWasMadeAnewWithOtherShardsIsRefused)
     const ContextPtr admin = connect(server);
     run(admin, {"AUTH", "secret"});
     run(admin, {"FUNCTION", "LOAD", lawn::durable::script()});
-    run(admin, {"FCALL", "lawn_open", "1", "{test:0}:config", "5", "0", "0",
-                "0", "0", "1"});
+    run(admin, {"FCALL", "lawn_open", "2", "{test:0}:config", "{test:0}:meta",
+                "5", "0", "0", "0", "0", "1"});
     run(admin, {"CONFIG", "SET", "requirepass", ""});
     client.run_until(
         [&client] { return contains(error_of(&client), "5 shards"); });

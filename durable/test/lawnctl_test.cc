@@ -23,7 +23,7 @@ TEST(Lawnctl, ShowsItsCommands)
     EXPECT_EQ(run.err(), "");
     for (const char *command :
          {"start", "update", "stop", "get", "consume", "list", "dead", "stats",
-          "load", "verify", "drain"}) {
+          "load", "verify", "drain", "acknowledge"}) {
         EXPECT_NE(run.out().find(std::string("\n  ") + command + " "),
                   std::string::npos)
             << command;
@@ -263,7 +263,7 @@ TEST_F(LawnctlTest, ListsAndCounts)
     const std::string stats = out_of({"--json", "stats"});
     EXPECT_NE(stats.find("\"pending\":2,"), std::string::npos) << stats;
     EXPECT_NE(stats.find("\"started\":3,"), std::string::npos) << stats;
-    EXPECT_EQ(lines(out_of({"stats"})), 17u);
+    EXPECT_EQ(lines(out_of({"stats"})), 18u);
     // Somebody else writes over a timer, which is due now.
     for (int shard = 0; shard < 8; ++shard) {
         const std::string keys = "{test:" + std::to_string(shard) + "}:";
@@ -293,6 +293,22 @@ TEST_F(LawnctlTest, DrainsANamespace)
     EXPECT_EQ(out_of({"drain"}), "drained\n");
     EXPECT_EQ(out_of({"drain", "--end"}), "open\n");
     out_of({"start", "b", "--in", "1h"});
+}
+
+TEST_F(LawnctlTest, WarnsOfALossUntilItIsAcknowledged)
+{
+    out_of({"start", "a", "--in", "1h"});
+    server_.command({"DEL", "{test:0}:meta"});
+    Program get(with_store({"get", "a"}));
+    EXPECT_EQ(get.wait(), 0);
+    EXPECT_EQ(get.err().substr(0, 50),
+              "lawnctl: warning: test:0: timers were lost, as key");
+    Program acknowledge(with_store({"acknowledge"}));
+    EXPECT_EQ(acknowledge.wait(), 0);
+    EXPECT_EQ(acknowledge.out(), "acknowledged\n");
+    Program again(with_store({"get", "a"}));
+    EXPECT_EQ(again.wait(), 0);
+    EXPECT_EQ(again.err(), "");
 }
 
 TEST_F(LawnctlTest, LoadsAStore)

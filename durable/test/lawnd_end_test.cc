@@ -113,6 +113,32 @@ TEST_F(Lawnd, CarriesOnWhenTheStoreIsBack)
     EXPECT_TRUE(becomes([&] { return metric("lawn_durable_pending") == 0; }));
 }
 
+// It knew what the store had.
+TEST_F(Lawnd, SaysThatTimersWereLost)
+{
+    start();
+    EXPECT_EQ(metric("lawnd_store_lost_timers"), 0);
+    server_.kill();
+    server_.start();
+    EXPECT_TRUE(becomes([&] { return metric("lawnd_store_lost_timers") == 1; }))
+        << log();
+    const auto health = get(url("/healthz"));
+    EXPECT_EQ(health.first, 503);
+    EXPECT_EQ(health.second.substr(0, 25), "test:0: timers were lost,");
+    EXPECT_NE(log().find("; `lawnctl acknowledge` ends this error"),
+              std::string::npos)
+        << log();
+    const Reply done = server_.command(
+        {"FCALL", "lawn_acknowledge", "6", "{test:0}:due", "{test:0}:body",
+         "{test:0}:meta", "{test:0}:out", "{test:0}:push", "{test:0}:cron"});
+    EXPECT_EQ(done.integer, 1) << to_string(done);
+    server_.command({"CLIENT", "KILL", "TYPE", "normal"}); // it looks again
+    EXPECT_TRUE(becomes([&] { return get(url("/healthz")).first == 200; }))
+        << log();
+    EXPECT_NE(log().find("the loss of timers was acknowledged"),
+              std::string::npos);
+}
+
 // The store answers, and yet timers do not fire.
 TEST_F(Lawnd, SaysWhenAShardCannotBeFired)
 {

@@ -64,8 +64,8 @@ double cpu_us(RedisServer *server)
 void begin_anew(RedisServer *server)
 {
     server->command({"FLUSHALL"});
-    server->command(call("lawn_prepare", {"meta"},
-                         {"0", "0", "3600000000", "100000", "1"}));
+    server->command(call("lawn_prepare", {"due", "body", "meta"},
+                         {"0", "0", "3600000000", "100000", "1", "0"}));
 }
 
 void expect(bool condition, const Reply &reply)

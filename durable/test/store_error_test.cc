@@ -46,7 +46,8 @@ public:
 // The first of several is right.
 TEST_F(DurableError, AllArgumentsAreLookedAtBeforeAnythingIsDone)
 {
-    refused("meta", "lawn_prepare", "meta", {"5", "x", "0", "0", "1"});
+    refused("meta", "lawn_prepare", "due body meta",
+            {"5", "x", "0", "0", "1", "0"});
     refused("meta", "lawn_drain", "meta", {"yes"});
     const Delivery d = deliver("a");
     refused("out", "lawn_release", "out", {group, consumer, d.entry, "x"});

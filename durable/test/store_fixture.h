@@ -68,14 +68,17 @@ public:
         prepare("0", "1000000000");
     }
 
-    void prepare(const std::string &max_pending, const std::string &max_bytes,
-                 const std::string &keep_us = "3600000000",
-                 const std::string &keep_count = "100000")
+    // For a program that knows when the shard was born, or 0.
+    Prepared prepare(const std::string &max_pending,
+                     const std::string &max_bytes,
+                     const std::string &keep_us = "3600000000",
+                     const std::string &keep_count = "100000",
+                     int64_t known = 0)
     {
-        EXPECT_EQ(call("lawn_prepare", "meta",
-                       {max_pending, max_bytes, keep_us, keep_count, "1"})
-                      .integer,
-                  1);
+        return decoded<Prepared>(
+            call("lawn_prepare", "due body meta",
+                 {max_pending, max_bytes, keep_us, keep_count, "1",
+                  std::to_string(known)}));
     }
 
     void load()

@@ -54,15 +54,24 @@ TEST_F(DurableHostile, TheNumberOfKeysAndArguments)
         const char *keys;
         size_t args;
     } functions[] = {
-        {"lawn_open", "config", 6},    {"lawn_prepare", "meta", 5},
-        {"lawn_start", ops, 3},        {"lawn_stop", ops, 1},
-        {"lawn_update", ops, 3},       {"lawn_get", ops, 1},
-        {"lawn_fire", fire_keys, 3},   {"lawn_answer", answer_keys, 5},
-        {"lawn_take", answer_keys, 4}, {"lawn_extend", "out", 3},
-        {"lawn_release", "out", 3},    {"lawn_bury", answer_keys, 2},
-        {"lawn_join", "meta out", 1},  {"lawn_cron", "body cron", 1},
-        {"lawn_beat", "pumps", 3},     {"lawn_drain", "meta", 1},
-        {"lawn_list", list_keys, 3},   {"lawn_replay", "due body meta dead", 2},
+        {"lawn_open", "config meta", 6},
+        {"lawn_prepare", "due body meta", 6},
+        {"lawn_start", ops, 3},
+        {"lawn_stop", ops, 1},
+        {"lawn_update", ops, 3},
+        {"lawn_get", ops, 1},
+        {"lawn_fire", fire_keys, 3},
+        {"lawn_answer", answer_keys, 5},
+        {"lawn_take", answer_keys, 4},
+        {"lawn_extend", "out", 3},
+        {"lawn_release", "out", 3},
+        {"lawn_bury", answer_keys, 2},
+        {"lawn_join", "meta out", 1},
+        {"lawn_cron", "body cron", 1},
+        {"lawn_beat", "pumps", 3},
+        {"lawn_drain", "meta", 1},
+        {"lawn_list", list_keys, 3},
+        {"lawn_replay", "due body meta dead", 2},
     };
     for (const auto &f : functions) {
         refused(f.function, "", Words(f.args, "1"));
@@ -90,8 +99,8 @@ TEST_F(DurableHostile, NumbersAndTimes)
     refused("lawn_fire", fire_keys, {"501", "0", "1"});
     refused("lawn_fire", fire_keys, {"0", "0", "1"});
     refused("lawn_fire", fire_keys, {"1", "0", "65"});
-    refused("lawn_open", "config", {"1025", "0", "0", "0", "0", "1"});
-    refused("lawn_open", "config", {"nan", "0", "0", "0", "0", "1"});
+    refused("lawn_open", "config meta", {"1025", "0", "0", "0", "0", "1"});
+    refused("lawn_open", "config meta", {"nan", "0", "0", "0", "0", "1"});
     refused("lawn_list", list_keys, {"7", "0", "10"});
     refused("lawn_list", list_keys, {"1", "x", "10"});
     refused("lawn_list", list_keys, {"3", "c0", "10"});

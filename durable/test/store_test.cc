@@ -22,29 +22,29 @@ TEST_F(DurableStore, IsOfTheVersionThatTheProgramWants)
 
 TEST_F(DurableStore, TheFirstToOpenRecords)
 {
-    const Opened first = decoded<Opened>(
-        call("lawn_open", "config", {"4", "100", "200", "300", "400", "1"}));
+    const Opened first = decoded<Opened>(call(
+        "lawn_open", "config none", {"4", "100", "200", "300", "400", "1"}));
     EXPECT_EQ(first.shards, 4U);
     const Opened second = decoded<Opened>(
-        call("lawn_open", "config", {"0", "1", "2", "3", "4", "1"}));
+        call("lawn_open", "config none", {"0", "1", "2", "3", "4", "1"}));
     EXPECT_EQ(second.shards, 4U);
     EXPECT_EQ(second.max_pending, 100U);
     EXPECT_EQ(second.max_bytes, 200U);
     EXPECT_EQ(second.keep_us, 300U);
     EXPECT_EQ(second.keep_count, 400U);
-    EXPECT_EQ(decoded<Opened>(
-                  call("lawn_open", "config", {"4", "0", "0", "0", "0", "1"}))
+    EXPECT_EQ(decoded<Opened>(call("lawn_open", "config none",
+                                   {"4", "0", "0", "0", "0", "1"}))
                   .shards,
               4U);
     EXPECT_EQ(
-        call("lawn_open", "config", {"5", "0", "0", "0", "0", "1"}).string,
+        call("lawn_open", "config none", {"5", "0", "0", "0", "0", "1"}).string,
         "LAWN SHARDS the namespace has 4 shards, not 5");
 }
 
 TEST_F(DurableStore, ANewNamespaceHasDefaults)
 {
     const Opened opened = decoded<Opened>(
-        call("lawn_open", "config", {"0", "0", "0", "0", "0", "1"}));
+        call("lawn_open", "config none", {"0", "0", "0", "0", "0", "1"}));
     EXPECT_EQ(opened.shards, 1U);
     EXPECT_EQ(opened.max_pending, 0U);
     EXPECT_EQ(opened.keep_us, 3600000000U);
@@ -55,17 +55,17 @@ TEST_F(DurableStore, AnotherFormatIsRefused)
 {
     server.command({"HSET", key("config"), "format", "2"});
     const Reply reply =
-        call("lawn_open", "config", {"0", "0", "0", "0", "0", "1"});
+        call("lawn_open", "config none", {"0", "0", "0", "0", "0", "1"});
     EXPECT_EQ(reply.string, "LAWN VERSION the namespace has format 2, this "
                             "library knows 1");
 }
 
 TEST_F(DurableStore, ANumberOfShardsThatIsNoneIsNotReplaced)
 {
-    call("lawn_open", "config", {"4", "0", "0", "0", "0", "1"});
+    call("lawn_open", "config none", {"4", "0", "0", "0", "0", "1"});
     server.command({"HSET", key("config"), "shards", "text"});
     const Reply reply =
-        call("lawn_open", "config", {"4", "0", "0", "0", "0", "1"});
+        call("lawn_open", "config none", {"4", "0", "0", "0", "0", "1"});
     EXPECT_EQ(reply.string.substr(0, 12), "LAWN CORRUPT") << to_string(reply);
 }
 

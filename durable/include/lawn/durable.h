@@ -199,6 +199,15 @@ LAWN_API const char *lawn_durable_error(const lawn_durable_t *durable);
  * asked when it is reached and every 30 s. Valid until the next call. */
 LAWN_API const char *lawn_durable_warning(const lawn_durable_t *durable);
 
+/* Returns one line that says where timers were lost, and when this was seen:
+ * keys of the namespace were removed, or the server has forgotten them. It
+ * stays until an operator acknowledges it (lawn_durable_acknowledge()), in
+ * other programs and later ones, too. NULL: none, as far as is known. A program
+ * knows a shard that was made anew since it saw it first; one with a pump also
+ * counts every 30 s whether timers are missing. What goes before a program has
+ * been there, it cannot know. Valid until the next call. */
+LAWN_API const char *lawn_durable_losses(const lawn_durable_t *durable);
+
 /* Returns the number of shards, or 0 as long as the store has not been reached
  * and checked for the first time. */
 LAWN_API unsigned lawn_durable_shards(const lawn_durable_t *durable);

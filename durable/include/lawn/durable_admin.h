@@ -2,7 +2,8 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * lawn/durable_admin.h - what operators do with a namespace: list, count,
- * replay, drain. Part of lawn/durable.h; lawnctl does the same.
+ * replay, drain, acknowledge a loss. Part of lawn/durable.h; lawnctl does the
+ * same.
  *
  * Threads: as lawn/durable.h says.
  */
@@ -115,6 +116,13 @@ LAWN_API lawn_status_t lawn_durable_shard_stats(lawn_durable_t *durable,
  * goes on for ever: stop it. Fails as a start does. */
 LAWN_API lawn_status_t lawn_durable_drain(lawn_durable_t *durable, bool begin,
                                           lawn_durable_fn_t done, void *arg);
+
+/* Acknowledges that timers were lost: lawn_durable_losses() of all programs
+ * says nothing of it any more, from the next time on that they look, within 30
+ * s. It brings nothing back. Fails as a start does. */
+LAWN_API lawn_status_t lawn_durable_acknowledge(lawn_durable_t *durable,
+                                                lawn_durable_fn_t done,
+                                                void *arg);
 
 LAWN_END_DECLS
 
