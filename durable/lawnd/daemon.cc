@@ -105,6 +105,11 @@ Daemon::Daemon(const Options &options) : options_(options)
         has_ended_ = true;
     });
     delivery_ = std::make_unique<Delivery>(loop_, DeliveryLimits());
+    delivery_->told = [this](const std::string &target, bool is_silent) {
+        hangs_.add(target + (is_silent ? " does not answer in time, and gets "
+                                         "one post at a time until it does"
+                                       : " answers again"));
+    };
     if (!options_.listen.empty()) {
         server_ = std::make_unique<HttpServer>(
             loop_, options_.listen,
@@ -489,6 +494,7 @@ std::string Daemon::metrics(const std::vector<Shard> &shards) const
     metrics.stream = stream_;
     metrics.posting = delivery_ ? delivery_->posting() : 0;
     metrics.waiting = delivery_ ? delivery_->waiting() : 0;
+    metrics.silent = delivery_ ? delivery_->silent() : 0;
     metrics.warns = !warned_.empty();
     metrics.has_losses = !lost_.empty();
     metrics.lost = consumer_ ? lawn_durable_consumer_lost(consumer_) : 0;

@@ -97,6 +97,7 @@ private:
     std::string reported_;    // the error that was logged last; "": none
     bool is_partial_ = false; // it keeps the daemon from some shards only
     SparseLog rejections_;
+    SparseLog hangs_;
     lawn_durable_pump_stats_t pumped_ = {}; // by the pump that is closed
     Deliveries http_;
     Deliveries stream_;

@@ -6,6 +6,7 @@
 // submit(), because those who are told may submit more.
 
 #include "delivery.h"
+#include "outcome.h"
 #include "target.h"
 
 #include <lawn/base.h>
@@ -27,17 +28,7 @@ using lawn::durable::Loop;
 namespace
 {
 
-constexpr long longest_retry_sec = 24L * 3600;
 constexpr uint64_t usec_per_sec = 1000000;
-
-std::string printable(std::string_view text)
-{
-    std::string line(text.substr(0, 200));
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; },
-        '?');
-    return line;
-}
 
 bool is_shortage(int error)
 {
@@ -55,34 +46,9 @@ bool lacks_descriptors()
     return fd < 0 && is_shortage(errno);
 }
 
-// Whether a target that has `own` may have one more, when all targets together
-// have `all`.
-bool has_room(size_t own, size_t most_own, size_t all, size_t most)
-{
-    return all < most && own < most_own && own <= (most - all) / 4;
-}
-
 long msec_of(uint64_t usec)
 {
     return static_cast<long>(usec / 1000);
-}
-
-// In seconds, a day at most; 0: there is none. libcurl gives 0 for a number
-// that it has no room for, too.
-curl_off_t retry_after(CURL *easy)
-{
-    curl_off_t seconds = 0;
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
-    curl_header *header = nullptr;
-    if (seconds == 0 && curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER,
-                                         -1, &header) == CURLHE_OK) {
-        const std::string_view value = header->value;
-        const bool is_number =
-            value.find_first_not_of("0123456789") == value.npos;
-        const bool is_zero = value.find_first_not_of('0') == value.npos;
-        return is_number && !is_zero ? longest_retry_sec : 0;
-    }
-    return std::min<curl_off_t>(seconds, longest_retry_sec);
 }
 
 // Whether anything has come from the target.
@@ -97,8 +63,11 @@ bool has_answered(CURL *easy)
 
 struct Delivery::Target {
     std::string name;
-    unsigned posts = 0;
+    Share share;
     std::deque<Queued> queue;
+    // In idle_ at `place` while it has no work, else in `self`.
+    std::list<Target *> self;
+    std::list<Target *>::iterator place;
 };
 
 struct Delivery::Active {
@@ -119,6 +88,7 @@ struct Delivery::Active {
 
     Post post;
     Target *target = nullptr;
+    Standing begun = Standing::untried; // that of the target
     CURL *easy = nullptr;
     curl_slist *headers = nullptr;
     size_t header_room = 0;
@@ -164,16 +134,20 @@ Delivery::~Delivery()
 
 bool Delivery::may_post(const Target &target) const
 {
-    return has_room(target.posts, limits_.posts_per_target, active_.size(),
-                    limits_.posts);
+    return target.share.may_post(limits_, posts_);
 }
 
-// Only behind a post of its own, whose end begins the next.
-bool Delivery::may_wait(const Target &target) const
+Delivery::Target *Delivery::target_of_name(const std::string &name)
 {
-    return target.posts > 0 &&
-           has_room(target.queue.size(), limits_.queue_per_target, waiting_,
-                    limits_.queued);
+    std::unique_ptr<Target> &slot = targets_[name];
+    if (!slot) {
+        slot = std::make_unique<Target>();
+        slot->name = name;
+        slot->self.push_back(slot.get());
+    } else if (slot->self.empty()) { // it is idle
+        slot->self.splice(slot->self.begin(), idle_, slot->place);
+    }
+    return slot.get();
 }
 
 void Delivery::submit(Post post)
@@ -185,17 +159,13 @@ void Delivery::submit(Post post)
                      {Verdict::fail, -1, "not a URL of http or https"});
         return;
     }
-    std::unique_ptr<Target> &slot = targets_[name];
-    if (!slot) {
-        slot = std::make_unique<Target>();
-        slot->name = name;
-    }
-    Target *const target = slot.get();
+    Target *const target = target_of_name(name);
     if (is_draining_) {
         answer_later(std::move(post.finished), deferred("the daemon ends"));
     } else if (may_post(*target)) {
         begin(std::move(post), target);
-    } else if (may_wait(*target)) {
+    } else if (target->share.may_wait(limits_, target->queue.size(),
+                                      waiting_)) {
         target->queue.push_back({std::move(post), loop_.now()});
         ++waiting_;
         if (!sweep_.is_active()) {
@@ -203,7 +173,7 @@ void Delivery::submit(Post post)
         }
     } else {
         answer_later(std::move(post.finished),
-                     deferred("too many posts wait for the target"));
+                     deferred("too many posts wait for the target", target));
     }
     release(target);
 }
@@ -256,7 +226,7 @@ void Delivery::begin(Post post, Target *target)
     if (curl_multi_add_handle(multi_, easy) != CURLM_OK) {
         throw std::bad_alloc();
     }
-    ++target->posts;
+    active->begun = target->share.begin(&posts_);
     active_[easy] = std::move(active);
 }
 
@@ -317,31 +287,7 @@ Outcome Delivery::judge(Active &active, CURLcode code)
         (is_unsent && (active.lacks_sockets || lacks_descriptors()))) {
         return deferred("the daemon has no descriptor or no memory left");
     }
-    long status = 0;
-    curl_easy_getinfo(active.easy, CURLINFO_RESPONSE_CODE, &status);
-    // The status counts also where the rest was cut off: nobody reads it.
-    const bool is_cut_off =
-        code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY;
-    if (code != CURLE_OK && !(is_cut_off && status >= 200)) {
-        const char *const detail =
-            active.error[0] ? active.error : curl_easy_strerror(code);
-        return {Verdict::again, -1, "no answer: " + printable(detail)};
-    }
-    if (status >= 200 && status < 300) {
-        return {Verdict::done, -1, ""};
-    }
-    Outcome outcome = {Verdict::again, -1,
-                       "HTTP status " + std::to_string(status)};
-    if (status == 429 || status == 503) {
-        const curl_off_t seconds = retry_after(active.easy);
-        if (seconds > 0) {
-            outcome.delay_us = seconds * static_cast<int64_t>(usec_per_sec);
-        }
-    } else if (status >= 400 && status < 500 && status != 408 &&
-               status != 425) {
-        outcome.verdict = Verdict::fail;
-    }
-    return outcome;
+    return outcome_of(active.easy, code, active.error);
 }
 
 void Delivery::end(CURL *easy, CURLcode code)
@@ -350,9 +296,11 @@ void Delivery::end(CURL *easy, CURLcode code)
     const std::unique_ptr<Active> active = std::move(found->second);
     active_.erase(found);
     curl_multi_remove_handle(multi_, easy);
-    answer_later(std::move(active->post.finished), judge(*active, code));
+    Outcome outcome = judge(*active, code);
     Target *const target = active->target;
-    --target->posts;
+    target->share.end(active->begun, &posts_, loop_.now());
+    note_end(target, code, outcome);
+    answer_later(std::move(active->post.finished), std::move(outcome));
     while (!target->queue.empty() && may_post(*target)) {
         Post post = std::move(target->queue.front().post);
         target->queue.pop_front();
@@ -362,21 +310,66 @@ void Delivery::end(CURL *easy, CURLcode code)
     release(target);
 }
 
-// Forgets a target that has no work.
-void Delivery::release(Target *target)
+// What the end of a post says of its target. If it could not be made, nothing.
+void Delivery::note_end(Target *target, CURLcode code, const Outcome &outcome)
 {
-    if (target->posts == 0 && target->queue.empty()) {
-        const std::string name = target->name;
-        targets_.erase(name);
+    const Standing before = target->share.standing();
+    const bool is_silent = code == CURLE_OPERATION_TIMEDOUT;
+    const bool was_silent = before == Standing::silent;
+    if (outcome.verdict == Verdict::defer) {
+        return;
+    }
+    target->share.set_standing(is_silent ? Standing::silent : Standing::good);
+    if (is_silent == was_silent) {
+        return;
+    }
+    if (is_silent) {
+        ++silent_;
+        defer_queue(target, LAWN_TIME_INFINITY);
+    } else {
+        --silent_;
+    }
+    if (told) {
+        told(target->name, is_silent);
     }
 }
 
-// Spread over a second, because others are deferred at the same time.
-Outcome Delivery::deferred(const char *why)
+// One that has no work. It is remembered for a while, as is whether it answers.
+void Delivery::release(Target *target)
 {
-    std::uniform_int_distribution<int64_t> delay(usec_per_sec / 2,
-                                                 usec_per_sec * 3 / 2);
-    return {Verdict::defer, delay(random_), why};
+    if (target->share.posts() != 0 || !target->queue.empty()) {
+        return;
+    }
+    target->place = target->self.begin();
+    idle_.splice(idle_.end(), target->self);
+    if (target->share.standing() == Standing::untried) {
+        forget(target);
+    } else if (idle_.size() > limits_.idle_targets) {
+        forget(idle_.front());
+    }
+}
+
+void Delivery::forget(Target *target)
+{
+    silent_ -= target->share.standing() == Standing::silent;
+    idle_.erase(target->place);
+    const std::string name = target->name;
+    targets_.erase(name);
+}
+
+// Spread from half to one and a half of the pause, because others are deferred
+// at the same time; but to 64 moments in it, as what is due together costs the
+// store less.
+Outcome Delivery::deferred(const char *why, Target *target)
+{
+    const auto pause = static_cast<int64_t>(
+        target ? target->share.put_off_us(loop_.now()) : usec_per_sec);
+    const int64_t step = pause / 64;
+    const auto now = static_cast<int64_t>(lawn_time_to_usec(loop_.now()));
+    std::uniform_int_distribution<int64_t> delay(pause / 2,
+                                                 pause * 3 / 2 - step);
+    const int64_t due = now + delay(random_);
+    return {Verdict::defer, due + step - due % step - now, why};
 }
 
 void Delivery::answer_later(Finished finished, Outcome outcome)
@@ -400,7 +393,7 @@ void Delivery::defer_queue(Target *target, lawn_time_t before)
 {
     while (!target->queue.empty() && target->queue.front().since <= before) {
         answer_later(std::move(target->queue.front().post.finished),
-                     deferred("the target takes too long"));
+                     deferred("the target takes too long", target));
         target->queue.pop_front();
         --waiting_;
     }

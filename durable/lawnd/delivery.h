@@ -1,25 +1,16 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // Delivery by HTTP: posts payloads to targets with libcurl, on the loop of the
-// daemon. A target is a scheme, a host and a port. Each has a limit of posts at
-// the same time and a short queue. All targets together have a limit of each,
-// too, and one may have a quarter of what is left of it at most: those that
-// hang leave room for the others. What finds no room, or waits for too long, is
-// deferred. So a slow target holds up nobody else.
-//
-// The answer of the target decides what becomes of the timer:
-//   2xx                       done
-//   408, 425, 429, 5xx        again; after Retry-After where 429 and 503 have
-//                             it, a day at most
-//   other 4xx                 fail: the target has refused the payload
-//   3xx                       again: redirects are not followed
-//   no answer, a broken one   again
-//   no descriptor or memory   deferred: it is not the target's fault
-//   no URL of http or https   fail
+// daemon. A target is a scheme, a host and a port. Each has a share of the
+// posts that are made at the same time (share.h), and a short queue. What finds
+// no room, or waits for too long, is deferred. So a target that is slow or
+// hangs holds up nobody else.
 
 #ifndef LAWND_DELIVERY_H
 #define LAWND_DELIVERY_H
 
+#include "outcome.h"
+#include "share.h"
 #include "src/loop.h"
 
 #include <curl/curl.h>
@@ -37,19 +28,6 @@
 namespace lawnd
 {
 
-enum class Verdict {
-    done,
-    again, // counts as an attempt
-    defer, // was not tried
-    fail
-};
-
-struct Outcome {
-    Verdict verdict;
-    int64_t delay_us;  // of again and defer; -1: as the timer's backoff says
-    std::string error; // one printable line; empty if done
-};
-
 using Finished = std::function<void(const Outcome &)>;
 
 struct Post {
@@ -60,17 +38,6 @@ struct Post {
     int64_t due_us;
     std::string_view payload; // the caller's, until `finished` is called
     Finished finished;        // called once, never from within submit()
-};
-
-struct DeliveryLimits {
-    unsigned posts_per_target = 16;
-    unsigned queue_per_target = 64;
-    unsigned posts = 1024; // of all targets
-    unsigned queued = 512;
-    uint64_t connect_timeout_us = 5000000;
-    uint64_t timeout_us = 30000000; // of a post, connecting included
-    uint64_t queue_timeout_us = 10000000;
-    size_t answer_bytes = 65536; // of headers and body, each; more is cut off
 };
 
 class Delivery final : private lawn::durable::Watched
@@ -85,6 +52,9 @@ public:
 
     void submit(Post post);
 
+    // Is called when a target has had no answer in time, and when it has again.
+    std::function<void(const std::string &target, bool is_silent)> told;
+
     // Defers what waits, and what is submitted from now on. Posts under way go
     // on to their end.
     void drain();
@@ -97,9 +67,13 @@ public:
     {
         return waiting_;
     }
-    size_t targets() const
+    size_t targets() const // with work
     {
-        return targets_.size();
+        return targets_.size() - idle_.size();
+    }
+    size_t silent() const // targets
+    {
+        return silent_;
     }
 
 private:
@@ -115,15 +89,17 @@ private:
     {
     }
 
+    Target *target_of_name(const std::string &name);
     bool may_post(const Target &target) const;
-    bool may_wait(const Target &target) const;
     void begin(Post post, Target *target);
     void end(CURL *easy, CURLcode code);
     Outcome judge(Active &active, CURLcode code);
     void answer_later(Finished finished, Outcome outcome);
     void answer_all();
-    Outcome deferred(const char *why);
+    Outcome deferred(const char *why, Target *target = nullptr);
+    void note_end(Target *target, CURLcode code, const Outcome &outcome);
     void release(Target *target);
+    void forget(Target *target);
     void advance();
     void defer_old();
     void defer_queue(Target *target, lawn_time_t before);
@@ -144,7 +120,10 @@ private:
     lawn::durable::Timer timer_;
     lawn::durable::Timer sweep_;
     lawn::durable::Timer answer_timer_;
-    std::map<std::string, std::unique_ptr<Target>> targets_; // with work only
+    std::map<std::string, std::unique_ptr<Target>> targets_;
+    std::list<Target *> idle_; // those without work, the oldest first
+    Posts posts_;
+    size_t silent_ = 0;
     std::map<CURL *, std::unique_ptr<Active>> active_;
     std::deque<std::pair<Finished, Outcome>> answers_;
     size_t waiting_ = 0;

@@ -262,6 +262,9 @@ std::string format_metrics(const Metrics &metrics)
               metrics.posting);
     out.gauge("lawnd_http_waiting", "Posts that wait for their target.",
               metrics.waiting);
+    out.gauge("lawnd_http_silent_targets",
+              "Targets that had no answer in time to their last post.",
+              metrics.silent);
     return out.text();
 }
 

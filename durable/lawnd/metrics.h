@@ -38,6 +38,7 @@ struct Metrics {
     Deliveries stream;
     uint64_t posting = 0;
     uint64_t waiting = 0; // in the queues of targets
+    uint64_t silent = 0;  // targets
     uint64_t lost = 0;    // leases
     bool warns = false;   // the store is not what it should be
     bool has_losses = false;

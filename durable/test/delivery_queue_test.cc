@@ -68,45 +68,143 @@ TEST_F(HttpDelivery, SlowTargetHoldsUpNobody)
 
 // A socket that takes connections from the kernel's queue never answers, and
 // each address of the loopback network is another target.
-TEST_F(HttpDelivery, ManyTargetsThatHangHoldUpNobody)
+class Silence
 {
-    DeliveryLimits limits = patient();
-    limits.posts = 200;
-    limits.queued = 100;
-    make(limits);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    socklen_t length = sizeof(address);
-    auto *const generic = reinterpret_cast<sockaddr *>(&address);
-    const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(bind(silent, generic, length), 0);
-    ASSERT_EQ(listen(silent, 1000), 0);
-    ASSERT_EQ(getsockname(silent, generic, &length), 0);
-    const std::string port = std::to_string(ntohs(address.sin_port));
-    for (unsigned target = 1; target <= 20; ++target) {
-        for (unsigned i = 0; i < 100; ++i) {
-            const std::string host = "127.0.1." + std::to_string(target);
-            submit("http://" + host + ":" + port + "/",
-                   host + "/" + std::to_string(i));
+public:
+    Silence()
+    {
+        sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        socklen_t length = sizeof(address);
+        auto *const generic = reinterpret_cast<sockaddr *>(&address);
+        EXPECT_EQ(bind(fd_, generic, length), 0);
+        EXPECT_EQ(listen(fd_, 1000), 0);
+        EXPECT_EQ(getsockname(fd_, generic, &length), 0);
+        port_ = std::to_string(ntohs(address.sin_port));
+    }
+    ~Silence()
+    {
+        close(fd_);
+    }
+    Silence(const Silence &) = delete;
+    Silence &operator=(const Silence &) = delete;
+
+    std::string url(unsigned target) const
+    {
+        return "http://127.0.1." + std::to_string(target) + ":" + port_ + "/";
+    }
+
+private:
+    const int fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    std::string port_;
+};
+
+class HangingTargets : public HttpDelivery
+{
+protected:
+    void submit_many(unsigned targets, unsigned posts)
+    {
+        for (unsigned target = 1; target <= targets; ++target) {
+            for (unsigned i = 0; i < posts; ++i) {
+                submit(silence_.url(target), "hangs" + std::to_string(target) +
+                                                 "/" + std::to_string(i));
+            }
         }
     }
-    EXPECT_LT(delivery_->posting(), 200U);
-    EXPECT_LE(delivery_->waiting(), 100U);
-    EXPECT_EQ(delivery_->targets(), 20U);
-    HttpTarget quick(
-        [](const HttpRequest &) { return HttpTarget::status(200); });
+
+    Silence silence_;
+    HttpTarget quick_{
+        [](const HttpRequest &) { return HttpTarget::status(200); }};
+};
+
+// Also if all of them were well until now.
+TEST_F(HangingTargets, HoldUpNobodyWhoIsKnown)
+{
+    DeliveryLimits limits = patient();
+    limits.posts_per_untried = 1;
+    limits.posts = 64;
+    limits.queued = 32;
+    make(limits);
+    EXPECT_EQ(outcome_of(quick_.url()).verdict, Verdict::done);
+    submit_many(100, 20);
+    EXPECT_EQ(delivery_->posting(), 32U);
+    EXPECT_LE(delivery_->waiting(), 24U);
     for (unsigned i = 0; i < 10; ++i) {
-        const std::string id = "quick" + std::to_string(i);
-        submit(quick.url(), id);
-        run_until([&] { return outcomes_.count(id) != 0; });
-        EXPECT_EQ(outcomes_[id].verdict, Verdict::done);
+        EXPECT_EQ(outcome_of(quick_.url()).verdict, Verdict::done);
     }
-    for (const auto &[id, outcome] : outcomes_) {
-        EXPECT_EQ(outcome.verdict,
-                  id.find("quick") == 0 ? Verdict::done : Verdict::defer);
+}
+
+TEST_F(HangingTargets, MakeRoomWhenTheyAreKnown)
+{
+    DeliveryLimits limits = patient();
+    limits.posts_per_untried = 1;
+    limits.timeout_us = 50000;
+    limits.posts = 64;
+    make(limits);
+    std::vector<std::string> told;
+    delivery_->told = [&](const std::string &target, bool is_silent) {
+        told.push_back(target);
+        EXPECT_TRUE(is_silent);
+    };
+    submit_many(32, 20);
+    run_until([&] { return delivery_->silent() == 32; });
+    EXPECT_EQ(told.size(), 32U);
+    EXPECT_EQ(delivery_->waiting(), 0U); // all of it was put off
+    limits.timeout_us = 600 * usec;
+    EXPECT_EQ(outcome_of(quick_.url()).verdict, Verdict::done);
+    run_until([&] { return delivery_->posting() == 0; });
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned target = 1; target <= 32; ++target) {
+            submit(silence_.url(target), "again" + std::to_string(round) + "/" +
+                                             std::to_string(target));
+        }
+        EXPECT_LE(delivery_->posting(), 16U);
+        EXPECT_EQ(outcome_of(quick_.url()).verdict, Verdict::done);
     }
-    delivery_.reset();
-    close(silent);
+}
+
+TEST_F(HangingTargets, HaveTheirPostsAgainWhenTheyAnswer)
+{
+    DeliveryLimits limits = patient();
+    limits.posts_per_untried = 1;
+    limits.timeout_us = 200000;
+    make(limits);
+    bool hangs = true;
+    HttpTarget target([&](const HttpRequest &) {
+        if (hangs) {
+            target.hold();
+        }
+        return HttpTarget::status(200);
+    });
+    std::vector<bool> told;
+    delivery_->told = [&](const std::string &, bool is_silent) {
+        told.push_back(is_silent);
+    };
+    EXPECT_EQ(outcome_of(target.url()).verdict, Verdict::again);
+    EXPECT_EQ(delivery_->silent(), 1U);
+    EXPECT_EQ(delivery_->targets(), 0U);
+    hangs = false;
+    target.release();
+    EXPECT_EQ(outcome_of(target.url()).verdict, Verdict::done);
+    EXPECT_EQ(delivery_->silent(), 0U);
+    EXPECT_EQ(told, (std::vector<bool>{true, false}));
+    for (unsigned i = 0; i < 20; ++i) {
+        submit(target.url(), std::to_string(i));
+    }
+    EXPECT_EQ(delivery_->posting(), 16U);
+    run_until_finished(22);
+}
+
+TEST_F(HangingTargets, AreForgottenOneByOne)
+{
+    DeliveryLimits limits = patient();
+    limits.timeout_us = 20000;
+    limits.idle_targets = 3;
+    make(limits);
+    submit_many(5, 1);
+    run_until_finished(5);
+    EXPECT_EQ(delivery_->silent(), 3U);
+    EXPECT_EQ(delivery_->targets(), 0U);
 }
 
 TEST_F(HttpDelivery, WhatWaitsTooLongIsDeferred)
