@@ -4,6 +4,8 @@
 
 #include "lawnd_fixture.h"
 
+#include <atomic>
+
 #include "src/script.h"
 
 namespace
@@ -13,15 +15,21 @@ using namespace lawn_test;
 
 TEST_F(Lawnd, EndsWhenWhatIsPostedHasEnded)
 {
-    HttpTarget target([&target](const HttpRequest &) {
-        target.hold();
+    std::atomic<bool> holds{false};
+    HttpTarget target([&](const HttpRequest &) {
+        if (holds) {
+            target.hold();
+        }
         return HttpTarget::status(200);
     });
     start();
+    start_timer("first", target.url());
+    expect_state("first", "success"); // so it may have many posts at a time
+    holds = true;
     for (unsigned i = 0; i < 30; ++i) {
         start_timer("id" + std::to_string(i), target.url());
     }
-    EXPECT_TRUE(becomes([&] { return target.requests().size() == 16; }));
+    EXPECT_TRUE(becomes([&] { return target.requests().size() == 17; }));
     lawnd_.signal(SIGTERM);
     EXPECT_TRUE(becomes([&] {
         return get(url("/healthz")) ==
