@@ -70,6 +70,13 @@ register('lawn_open', 2, 6, 6, {'allow-oom'}, function(keys, args)
         publish_error(keys[1])}
 end)
 
+-- Of a key of another type, those who use it will say so.
+local function has_timers(keys)
+    local due, bodies = try('ZCARD', keys[1]), try('HLEN', keys[2])
+    return type(due) == 'number' and due > 0 or
+        type(bodies) == 'number' and bodies > 0
+end
+
 -- When the shard's keys were made, now if they are not there. `known` is what the
 -- caller was told before, 0 if nothing.
 local function birth_of(keys, known)
@@ -82,8 +89,7 @@ local function birth_of(keys, known)
         end
         return born
     end
-    local is_lost = known > 0 or not m[3] and
-        call('HLEN', keys[2]) + call('ZCARD', keys[1]) > 0
+    local is_lost = known > 0 or not m[3] and has_timers(keys)
     born = time()
     call('HSET', meta, 'born', born)
     if is_lost then
