@@ -149,6 +149,7 @@ void lawn_durable_close(lawn_durable_t *durable)
     }
     // What they have said last, such as answers of consumers.
     attempt([&] { durable->loop.flush_marked(); });
+    Repeat::end_all(durable);
     // Not by reset(): those who are called back may still ask the link.
     delete durable->link.get();
     static_cast<void>(durable->link.release());

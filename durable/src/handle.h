@@ -8,7 +8,9 @@
 
 #include "src/guard.h"
 #include "src/link.h"
+#include "src/repeat.h"
 
+#include <map>
 #include <memory>
 #include <new>
 #include <set>
@@ -68,6 +70,8 @@ struct lawn_durable {
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
     std::set<lawn::durable::Attached *> attached;
+    std::map<lawn::durable::Repeat *, std::unique_ptr<lawn::durable::Repeat>>
+        repeats;
     bool is_closing = false;      // lawn_durable_close() is running
     bool is_closing_part = false; // a consumer or a pump is being closed
     mutable std::string error;    // what lawn_durable_error() points to

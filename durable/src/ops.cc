@@ -219,6 +219,9 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
     std::string why = refusal_of(start.due_us, start.delay_us, start.payload,
                                  start.payload_size, start.durability);
     why = why.empty() ? read_options(start, &options) : why;
+    if (why.empty() && start.until_known && start.token == 0) {
+        why = "until_known needs a token";
+    }
     if (!why.empty()) {
         return refuse(why);
     }
@@ -239,18 +242,20 @@ lawn_status_t start(lawn_durable_t *durable, const lawn_durable_start_t &start,
         call.args.push_back(
             encode_tail(options, view(start.payload, start.payload_size)));
     }
-    durable->link->call(
-        std::move(call),
-        answer_with(done, arg,
-                    [](const Answer &answer, lawn_durable_result_t *result) {
-                        Started started;
-                        const bool is_good = decode(answer.reply, &started);
-                        result->state =
-                            static_cast<lawn_durable_state_t>(started.state);
-                        result->generation = started.generation;
-                        result->due_us = started.due_us;
-                        return is_good;
-                    }));
+    Done read = answer_with(
+        done, arg, [](const Answer &answer, lawn_durable_result_t *result) {
+            Started started;
+            const bool is_good = decode(answer.reply, &started);
+            result->state = static_cast<lawn_durable_state_t>(started.state);
+            result->generation = started.generation;
+            result->due_us = started.due_us;
+            return is_good;
+        });
+    if (start.until_known) {
+        Repeat::make(durable, std::move(call), std::move(read));
+    } else {
+        durable->link->call(std::move(call), std::move(read));
+    }
     return LAWN_OK;
 }
 

@@ -130,7 +130,9 @@ typedef struct {
                           * 0: one hour */
     uint64_t keep_count; /* A shard that has more ends than this may drop the
                           * oldest earlier. It never has more than twice as
-                          * many, and one batch of answers. 0: 100,000 */
+                          * many, and one batch of answers. Of dead letters it
+                          * has about as many at most: the oldest go for new
+                          * ones. 0: 100,000 */
     /* Of this program alone: fail with UNSUPPORTED while a server may drop
      * timers when its memory is full, or keeps nothing on its disk, or may not
      * be asked. */
@@ -277,6 +279,11 @@ typedef struct {
                           * and again. If `due_us` and `delay_us` are 0, the
                           * first time is the expression's next one. */
     const char *zone;    /* of `cron`: an IANA name; NULL: UTC */
+    bool until_known;    /* A start whose answer would be IO or TIMED_OUT is
+                          * repeated, about five times a second, until the answer
+                          * is certain or the client is closed. It needs a
+                          * `token`: INVALID_PARAM. A delay counts from the
+                          * repeat that is carried out. */
 } lawn_durable_start_t;
 
 /* Starts a timer, or starts it anew with a new generation if it is pending or
