@@ -230,15 +230,25 @@ int command_stats(const Settings &settings, Arguments &arguments)
         fail("interrupted");
     }
     const std::pair<const char *, uint64_t> rows[] = {
-        {"shards", stats->shards},     {"pending", stats->pending},
-        {"due", stats->due},           {"in_flight", stats->in_flight},
-        {"dead", stats->dead},         {"payload_bytes", stats->payload_bytes},
-        {"started", stats->started},   {"stopped", stats->stopped},
-        {"fired", stats->fired},       {"succeeded", stats->succeeded},
-        {"failed", stats->failed},     {"retried", stats->retried},
-        {"died", stats->died},         {"missed", stats->missed},
-        {"corrupt", stats->corrupt},   {"superseded", stats->superseded},
-        {"deferred", stats->deferred}, {"entries", stats->entries},
+        {"shards", stats->shards},
+        {"pending", stats->pending},
+        {"due", stats->due},
+        {"in_flight", stats->in_flight},
+        {"dead", stats->dead},
+        {"payload_bytes", stats->payload_bytes},
+        {"started", stats->started},
+        {"stopped", stats->stopped},
+        {"fired", stats->fired},
+        {"succeeded", stats->succeeded},
+        {"failed", stats->failed},
+        {"retried", stats->retried},
+        {"died", stats->died},
+        {"missed", stats->missed},
+        {"corrupt", stats->corrupt},
+        {"superseded", stats->superseded},
+        {"deferred", stats->deferred},
+        {"entries", stats->entries},
+        {"dropped_letters", stats->dropped_letters},
     };
     Table table;
     Json json;

@@ -6,6 +6,7 @@
 #include "http_server.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -121,6 +122,37 @@ std::string bound_address(int fd)
     return text_of(address, length);
 }
 
+// A socket, or -1 and errno.
+int listen_at(const sockaddr *address, socklen_t length)
+{
+    const int fd = socket(address->sa_family,
+                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int yes = 1;
+    const int no = 0;
+    if (fd >= 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+        (address->sa_family != AF_INET6 ||
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0) &&
+        bind(fd, address, length) == 0 && listen(fd, 64) == 0) {
+        return fd;
+    }
+    const int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = error;
+    return -1;
+}
+
+// -1: the machine has no IPv6.
+int listen_on_any(uint16_t port)
+{
+    sockaddr_in6 any = {};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(port);
+    return listen_at(reinterpret_cast<const sockaddr *>(&any), sizeof(any));
+}
+
 int listen_on(const std::string &address)
 {
     const size_t colon = address.rfind(':');
@@ -141,6 +173,12 @@ int listen_on(const std::string &address)
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     AddressList list;
+    if (host.empty()) { // a socket for IPv6 takes IPv4, too
+        const int fd = listen_on_any(static_cast<uint16_t>(std::stoul(port)));
+        if (fd >= 0) {
+            return fd;
+        }
+    }
     const int failure = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                     port.c_str(), &hints, &list.first);
     if (failure != 0) {
@@ -149,18 +187,11 @@ int listen_on(const std::string &address)
     }
     int error = 0;
     for (const addrinfo *at = list.first; at; at = at->ai_next) {
-        const int fd = socket(at->ai_family,
-                              SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        const int yes = 1;
-        if (fd >= 0 &&
-            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
-            bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 64) == 0) {
+        const int fd = listen_at(at->ai_addr, at->ai_addrlen);
+        if (fd >= 0) {
             return fd;
         }
         error = errno;
-        if (fd >= 0) {
-            close(fd);
-        }
     }
     throw std::runtime_error("cannot listen on '" + address +
                              "': " + strerror(error));
@@ -230,7 +261,11 @@ private:
             return errno == EAGAIN || errno == EINTR;
         }
         if (count == 0) {
-            return false;
+            // It may have sent all that it wants to, and still read. What comes
+            // now is that it is gone.
+            const bool may_read = is_asked_ && !has_ended_;
+            has_ended_ = true;
+            return may_read && server_.loop_.watch(fd_, this, 0);
         }
         if (is_asked_) {
             return true; // the answer is under way
@@ -283,6 +318,7 @@ private:
     uint64_t number_;
     Timer timer_;
     bool is_asked_ = false;
+    bool has_ended_ = false; // sends no more
     bool has_body_ = true;
     std::string in_;
     std::string out_;

@@ -46,7 +46,7 @@ class HttpServer final : private lawn::durable::Watched
 {
 public:
     // Listens on "host:port", "[IPv6 address]:port" or ":port", which is the
-    // port of all IPv4 addresses. Port 0 is any that is free. `loop` must
+    // port of all addresses. Port 0 is any that is free. `loop` must
     // outlive the server. Throws std::runtime_error with one line.
     HttpServer(lawn::durable::Loop &loop, const std::string &address,
                HttpHandler handler, const HttpLimits &limits = HttpLimits());

@@ -164,6 +164,9 @@ constexpr Row only_totals[] = {
     {"deferred_total", "counter",
      "Deliveries put off, which is no attempt of the timer.",
      &lawn_durable_stats_t::deferred},
+    {"dropped_letters_total", "counter",
+     "Dead letters that went for newer ones.",
+     &lawn_durable_stats_t::dropped_letters},
 };
 
 void put_total(Writer &out, const Row &row, const std::vector<Shard> &shards)

@@ -167,6 +167,7 @@ constexpr Sum sums[] = {
     {"superseded", &lawn_durable_stats_t::superseded},
     {"deferred", &lawn_durable_stats_t::deferred},
     {"entries", &lawn_durable_stats_t::entries},
+    {"dropped_letters", &lawn_durable_stats_t::dropped_letters},
 };
 
 // Asks one shard, or all at once.

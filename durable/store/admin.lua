@@ -238,7 +238,7 @@ register('lawn_stats', 7, 0, 0, {'no-writes'}, function(keys)
     }
     local names = {'bytes', 'success', 'fail', 'stopped',
         'retried', 'dead', 'missed', 'superseded', 'taken', 'corrupt',
-        'deferred'}
+        'deferred', 'dropped_letters'}
     local values = call('HMGET', meta, unpack(names))
     for i, name in ipairs(names) do
         stats[#stats + 1] = name

@@ -2,13 +2,6 @@
 --
 -- What a delivery comes to.
 
--- The entry is acknowledged by then. So if nothing can be added to the stream,
--- the timer ends without its letter.
-local function add_dead(dead, id, now, body, reason, message)
-    try('XADD', dead, '*', 'i', id, 'b', pack('<d', now) .. body,
-        'r', reason, 'l', sub(message, 1, 1024))
-end
-
 -- What answers change, kept until all have been looked at.
 local function new_changes(s, keys, most, now)
     return {
@@ -19,8 +12,23 @@ local function new_changes(s, keys, most, now)
     }
 end
 
-local function add_count(c, name)
-    c.counts[name] = (c.counts[name] or 0) + 1
+local function add_count(c, name, n)
+    c.counts[name] = (c.counts[name] or 0) + (n or 1)
+end
+
+-- The oldest letters go where there are more than are kept. The entry of this one
+-- is acknowledged by then: if nothing can be added, the timer ends without it.
+local function add_letter(c, ...)
+    local before = call('XLEN', c.dead)
+    local added = try('XADD', c.dead, 'MAXLEN', '~', c.s.keep_count, '*', ...)
+    if type(added) ~= 'table' then
+        add_count(c, 'dropped_letters', before + 1 - call('XLEN', c.dead))
+    end
+end
+
+local function add_dead(c, id, body, reason, message)
+    add_letter(c, 'i', id, 'b', c.stamp .. body, 'r', reason,
+        'l', sub(message, 1, 1024))
 end
 
 -- Without a word of how it has ended.
@@ -81,7 +89,7 @@ local function retry(c, id, body, verdict)
     local attempt = attempt_of(body) + deliveries
     if attempt > attempts_of(body) then
         body = with_attempt(body, attempt - 1)
-        add_dead(c.dead, id, c.now, body, 'attempts', message)
+        add_dead(c, id, body, 'attempts', message)
         finish(c, id, body, DEAD, 'dead')
         return 2, false
     end
@@ -103,8 +111,7 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     local delay, deliveries, message = parse_retry(verdict)
     local attempt = attempt_of(fired) + deliveries
     if attempt > attempts_of(fired) then
-        add_dead(c.dead, id, c.now, with_attempt(fired, attempt - 1),
-            'attempts', message)
+        add_dead(c, id, with_attempt(fired, attempt - 1), 'attempts', message)
         add_count(c, 'dead')
         return 2, body
     end

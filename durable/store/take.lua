@@ -10,7 +10,7 @@ local function bury_unreadable(c, stream, group, entry, fields)
     end
     c.acked[#c.acked + 1] = entry
     add_count(c, 'corrupt')
-    try('XADD', c.dead, '*', unpack(fields, 1, math.min(#fields, 100)))
+    add_letter(c, unpack(fields, 1, math.min(#fields, 100)))
     local body, id = body_in(fields)
     local present = body and call('HGET', c.body, id)
     if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) and
@@ -33,11 +33,11 @@ local function bury(c, stream, group, entry, fields, deliveries)
     local attempt = attempt_of(body) + deliveries - 1
     local last = with_attempt(body, attempt)
     if present and sub(present, 1, HEAD) == sub(body, 1, HEAD) then
-        add_dead(c.dead, id, c.now, last, 'lease', 'not answered')
+        add_dead(c, id, last, 'lease', 'not answered')
         finish(c, id, with_attempt(present, attempt), DEAD, 'dead')
     elseif present and is_periodic(present) and
         is_occurrence(body, present) then
-        add_dead(c.dead, id, c.now, last, 'lease', 'not answered')
+        add_dead(c, id, last, 'lease', 'not answered')
         add_count(c, 'dead')
     end
 end

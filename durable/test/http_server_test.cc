@@ -243,7 +243,6 @@ TEST_F(HttpService, AnswerMayComeLater)
     run_until([&] { return replies_.size() == 2; });
     send_all(fd, "more that nobody reads");
     close(gone);
-    run_until([&] { return server_->clients() == 1; });
     HttpAnswer answer;
     answer.status = 503;
     answer.body = "later";
@@ -255,6 +254,53 @@ TEST_F(HttpService, AnswerMayComeLater)
     EXPECT_EQ(status_of(response), "HTTP/1.1 503 Service Unavailable");
     EXPECT_EQ(response.substr(response.size() - 5), "later");
     EXPECT_EQ(server_->clients(), 0U);
+}
+
+// Some clients close their half of the connection behind the request.
+TEST_F(HttpService, AClientThatSendsNoMoreIsAnswered)
+{
+    const int fd = connect_to_server();
+    const int silent = connect_to_server();
+    send_all(fd, "GET /later HTTP/1.1\r\n\r\n");
+    shutdown(fd, SHUT_WR);
+    shutdown(silent, SHUT_WR); // without a request
+    run_until([&] { return replies_.size() == 1 && server_->clients() == 1; });
+    loop_.wait(1000);
+    EXPECT_EQ(server_->clients(), 1U);
+    HttpAnswer answer;
+    answer.body = "later";
+    replies_[0](answer);
+    const std::string response = read_all(fd);
+    EXPECT_EQ(status_of(response), "HTTP/1.1 200 OK");
+    EXPECT_EQ(read_all(silent), "");
+    EXPECT_EQ(server_->clients(), 0U);
+}
+
+TEST_F(HttpService, APortAloneIsThatOfAllAddresses)
+{
+    const HttpServer server(loop_, ":0",
+                            [](std::string_view, const HttpReply &) {});
+    const size_t colon = server.address().rfind(':');
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(
+        static_cast<uint16_t>(std::stoul(server.address().substr(colon + 1))));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in6 newer = {};
+    newer.sin6_family = AF_INET6;
+    newer.sin6_port = address.sin_port;
+    newer.sin6_addr = in6addr_loopback;
+    const auto reaches = [](const auto &to) {
+        const int fd = socket(reinterpret_cast<const sockaddr &>(to).sa_family,
+                              SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const int result =
+            connect(fd, reinterpret_cast<const sockaddr *>(&to), sizeof(to));
+        close(fd);
+        return result == 0;
+    };
+    EXPECT_TRUE(reaches(address));
+    const bool has_ipv6 = server.address().front() == '[';
+    EXPECT_EQ(reaches(newer), has_ipv6);
 }
 
 TEST_F(HttpService, NoBytesDoHarm)

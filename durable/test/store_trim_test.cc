@@ -161,6 +161,27 @@ TEST_F(DurableTrim, NodesOfAnySizeGo)
     EXPECT_EQ(length(), 1);
 }
 
+// Dead letters, too, do not grow for ever.
+TEST_F(DurableTrim, TheOldestLettersGoForNewOnes)
+{
+    prepare("0", "0", "3600000000", "300");
+    for (int i = 0; i < 500; ++i) {
+        start("t" + std::to_string(i), ago(1), "", attempts(1));
+    }
+    while (fire().more) {
+    }
+    EXPECT_EQ(read().size(), 500U);
+    for (bool more = true; more;) {
+        more = take_reply(0)[0].integer == 1;
+    }
+    const std::vector<Delivery> letters = entries("dead");
+    EXPECT_GE(letters.size(), 300U);
+    EXPECT_LE(letters.size(), 400U);
+    EXPECT_EQ(letters.back().id, "t499");
+    EXPECT_EQ(stats()["dropped_letters"],
+              500 - static_cast<int64_t>(letters.size()));
+}
+
 // An entry that nobody answers, while others are.
 class DurableHeld : public Trimmed
 {

@@ -91,6 +91,7 @@ typedef struct {
     uint64_t deferred;   /* answered with LAWN_DURABLE_DEFER */
     uint64_t entries;    /* now, in both streams: what is in flight, and what is
                           * answered and not trimmed yet */
+    uint64_t dropped_letters; /* dead letters that went for newer ones */
 } lawn_durable_stats_t;
 
 typedef void (*lawn_durable_stats_fn_t)(void *arg,
