@@ -87,6 +87,17 @@ int shard_of_key(std::string_view key, const std::string &name_space,
                : -1;
 }
 
+// One line when `line`, which may be NULL, is another than that told last.
+void report_change(const char *line, std::string *told, const char *before,
+                   const char *behind, const char *end)
+{
+    const std::string text = line ? line : "";
+    if (text != *told) {
+        log_line(line ? before + text + behind : end);
+        *told = text;
+    }
+}
+
 } // namespace
 
 Daemon::Daemon(const Options &options) : options_(options)
@@ -246,8 +257,12 @@ void Daemon::poll()
     lawn_durable_poll(durable_);
     take_signals();
     report_store();
-    report_warning();
-    report_losses();
+    // What the store does not do although it is well.
+    report_change(lawn_durable_warning(durable_), &warned_, "warning: ", "",
+                  "there is no warning any more");
+    report_change(lawn_durable_losses(durable_), &lost_, "",
+                  "; `lawnctl acknowledge` ends this error",
+                  "the loss of timers was acknowledged");
     has_ended_ = has_ended_ || (is_draining_ && is_drained());
 }
 
@@ -308,28 +323,6 @@ void Daemon::report_store()
                            : "the store answers again");
     reported_ = line;
     is_partial_ = is_partial;
-}
-
-// What the store does not do although it is well.
-void Daemon::report_warning()
-{
-    const char *const warning = lawn_durable_warning(durable_);
-    const std::string line = warning ? warning : "";
-    if (line != warned_) {
-        log_line(warning ? "warning: " + line : "there is no warning any more");
-        warned_ = line;
-    }
-}
-
-void Daemon::report_losses()
-{
-    const char *const losses = lawn_durable_losses(durable_);
-    const std::string line = losses ? losses : "";
-    if (line != lost_) {
-        log_line(losses ? line + "; `lawnctl acknowledge` ends this error"
-                        : "the loss of timers was acknowledged");
-        lost_ = line;
-    }
 }
 
 void Daemon::deliver(const lawn_durable_delivery_t *delivery)

@@ -61,8 +61,6 @@ private:
     void begin_drain();
     bool is_drained() const;
     void report_store();
-    void report_warning();
-    void report_losses();
 
     void deliver(const lawn_durable_delivery_t *delivery);
     void post(const lawn_durable_delivery_t *delivery);

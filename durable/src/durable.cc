@@ -89,6 +89,16 @@ std::string &open_error()
     return error;
 }
 
+// The line that `make` returns, or NULL if it is empty.
+template <typename Make>
+const char *keep_line(std::string *kept, const Make &make)
+{
+    if (!attempt([&] { *kept = make(); })) {
+        return "out of memory";
+    }
+    return kept->empty() ? nullptr : kept->c_str();
+}
+
 std::string &latest_refusal()
 {
     static thread_local std::string why;
@@ -195,22 +205,14 @@ const char *lawn_durable_error(const lawn_durable_t *durable)
 
 const char *lawn_durable_warning(const lawn_durable_t *durable)
 {
-    const char *result = "out of memory";
-    attempt([&] {
-        durable->warning = durable->link->warning();
-        result = durable->warning.empty() ? nullptr : durable->warning.c_str();
-    });
-    return result;
+    return keep_line(&durable->warning,
+                     [durable] { return durable->link->warning(); });
 }
 
 const char *lawn_durable_losses(const lawn_durable_t *durable)
 {
-    const char *result = "out of memory";
-    attempt([&] {
-        durable->losses = durable->link->losses();
-        result = durable->losses.empty() ? nullptr : durable->losses.c_str();
-    });
-    return result;
+    return keep_line(&durable->losses,
+                     [durable] { return durable->link->losses(); });
 }
 
 unsigned lawn_durable_shards(const lawn_durable_t *durable)
