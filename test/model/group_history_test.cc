@@ -9,6 +9,7 @@
 #include "linearizability.h"
 
 #include "../environment.h"
+#include "../hang.h"
 
 #include <lawn/group.h>
 
@@ -24,7 +25,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include <pthread.h>
 
@@ -34,7 +34,10 @@ namespace
 using history::Event;
 using history::What;
 using lawn_test::environment;
+using lawn_test::got_on;
 using lawn_test::scaled;
+using lawn_test::Thread;
+using lawn_test::wait_for;
 
 // ---- The checker itself.
 
@@ -162,12 +165,12 @@ public:
 
     void run(uint64_t ops)
     {
-        std::vector<std::thread> workers;
+        std::vector<Thread> workers;
         for (unsigned i = 0; i < own_workers; ++i) {
-            workers.emplace_back([this, i] { work(i); });
+            workers.emplace_back("a worker", [this, i] { work(i); });
         }
-        std::thread mover([this] { move(); });
-        std::thread preempter([this] { preempt(); });
+        Thread mover("the mover", [this] { move(); });
+        Thread preempter("the preempter", [this] { preempt(); });
         // No thread is sure of a processor before the others are done.
         while ((ops_ < ops || moves_ == 0 || preemptions_ == 0) &&
                !testing::Test::HasFailure()) {
@@ -176,7 +179,7 @@ public:
         is_over_ = true;
         preempter.join();
         mover.join();
-        for (std::thread &worker : workers) {
+        for (Thread &worker : workers) {
             worker.join();
         }
     }
@@ -246,6 +249,7 @@ private:
                                  : What::not_stopped;
             }
             event.end = ticket.fetch_add(1);
+            got_on();
             timer->calls[client].push_back(event);
         }
     }
@@ -253,18 +257,18 @@ private:
     // One burst of calls; when all is quiet, what was recorded is checked.
     void round()
     {
-        std::vector<std::thread> threads;
+        std::vector<Thread> threads;
         for (unsigned i = 0; i < clients; ++i) {
-            threads.emplace_back([this, i, seed = seed_ + i] { use(i, seed); });
+            threads.emplace_back("a client",
+                                 [this, i, seed = seed_ + i] { use(i, seed); });
         }
         seed_ += clients;
-        for (std::thread &thread : threads) {
+        for (Thread &thread : threads) {
             thread.join();
         }
         for (Timer &timer : timers_) {
-            while (lawn_shared_is_active(&timer.shared)) {
-                std::this_thread::yield();
-            }
+            wait_for("a worker", "to fire the timer",
+                     [&] { return !lawn_shared_is_active(&timer.shared); });
             lawn_shared_sync(&timer.shared);
             fires_ += timer.fires.size();
             for (const std::vector<Event> &calls : timer.calls) {

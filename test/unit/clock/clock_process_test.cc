@@ -4,6 +4,8 @@
 // lawn_info (its path is in $LAWN_INFO), and this program again, where the
 // first use is still to come.
 
+#include "../../hang.h"
+
 #include <lawn/lawn.h>
 
 #include <gtest/gtest.h>
@@ -29,6 +31,9 @@
 namespace
 {
 
+using lawn_test::Thread;
+using lawn_test::Waiting;
+
 // ---- the first use in a process: ClockProcess runs these where it is so
 
 TEST(ClockFirstUse, FromManyThreads)
@@ -37,17 +42,22 @@ TEST(ClockFirstUse, FromManyThreads)
     std::atomic<int> ready{0};
     double rates[count];
     lawn_time_t times[count];
-    std::vector<std::thread> threads;
+    std::vector<Thread> threads;
     threads.reserve(count);
     for (int i = 0; i < count; ++i) {
-        threads.emplace_back([&, i] {
-            for (++ready; ready < count;) {
+        threads.emplace_back("one of all", [&, i] {
+            ++ready;
+            {
+                // No yield: all at the same time.
+                const Waiting waiting("all", "to begin");
+                while (ready < count) {
+                }
             }
             times[i] = lawn_get_time();
             rates[i] = lawn_time_sec_value();
         });
     }
-    for (std::thread &thread : threads) {
+    for (Thread &thread : threads) {
         thread.join();
     }
     const lawn_time_t now = lawn_get_time();

@@ -2,6 +2,7 @@
 //
 // What an engine counts (lawn/engine.h), on virtual time, and who may read it.
 
+#include "../../hang.h"
 #include "../../stepping.h"
 #include "engine_fixture.h"
 
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 
 using namespace lawn_test;
 
@@ -326,7 +326,7 @@ TEST_F(EngineStats, OtherThreadsReadWhatOnePassHasCounted)
         lawn_engine_start(engine_, &timers_[stats().fired % 3].timer, 0);
     };
     std::atomic<bool> is_over = false;
-    std::thread reader([&] {
+    Thread reader("the reader", [&] {
         uint64_t before = 0;
         for (unsigned i = 0; i < 20'000; ++i) {
             const lawn_engine_stats_t seen = stats();
@@ -334,9 +334,11 @@ TEST_F(EngineStats, OtherThreadsReadWhatOnePassHasCounted)
             EXPECT_GE(seen.fired, before);
             before = seen.fired;
             lateness();
+            got_on();
         }
         is_over = true;
     });
+    const Waiting waiting("the reader", "to have read");
     while (!is_over) {
         log_.clear();
         lawn_engine_progress(engine_);

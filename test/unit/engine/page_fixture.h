@@ -5,6 +5,7 @@
 #ifndef LAWN_TEST_UNIT_PAGE_FIXTURE_H
 #define LAWN_TEST_UNIT_PAGE_FIXTURE_H
 
+#include "../../hang.h"
 #include "engine_fixture.h"
 
 #include "pages.h"
@@ -12,7 +13,6 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include <sys/wait.h>
 
@@ -63,10 +63,11 @@ protected:
     template <class Work> void pass_while(Work work, long pause_ms = 1)
     {
         std::atomic<bool> is_over = false;
-        std::thread thread([&] {
+        Thread thread("the reader", [&] {
             work();
             is_over = true;
         });
+        const Waiting waiting("the reader", "to have read");
         while (!is_over) {
             pass_at(now_ + 9 * msec);
             sleep_msec(pause_ms);

@@ -4,6 +4,7 @@
 // waits for comes, or the test does not end; none of it depends on how fast
 // anything is. That nothing is lost in a crowd: test/model/group_history_test.
 
+#include "../../hang.h"
 #include "../../misuse.h"
 #include "../../threads.h"
 
@@ -20,12 +21,7 @@
 namespace
 {
 
-void wait_until(const std::atomic<bool> &flag)
-{
-    while (!flag) {
-        std::this_thread::yield();
-    }
-}
+using lawn_test::wait_for;
 
 struct Called {
     lawn_shared_t timer; // first
@@ -47,6 +43,12 @@ struct Called {
     {
         lawn_shared_init(&timer, lawn_shard_box(lawn_group_shard(group, shard)),
                          on_expired);
+    }
+
+    void wait_until_called() const
+    {
+        wait_for("a worker", "to fire the timer",
+                 [this] { return +is_called; });
     }
 
     void start(lawn_group_t *group, double msec)
@@ -100,12 +102,12 @@ TEST_F(GroupThreads, ASleepingThreadIsWoken)
     late.init(group_, 0);
     soon.init(group_, 1);
     soon.start(group_, 0);
-    wait_until(soon.is_called);
+    soon.wait_until_called();
     EXPECT_NE(soon.thread, std::this_thread::get_id());
     EXPECT_TRUE(soon.blocks_signals);
     late.start(group_, 3600e3);
     soon.start(group_, 1);
-    wait_until(soon.is_called);
+    soon.wait_until_called();
     EXPECT_TRUE(lawn_shared_stop(&late.timer));
     lawn_shared_retire(&late.timer, nullptr);
     lawn_shared_retire(&soon.timer, nullptr);
@@ -122,11 +124,10 @@ TEST_F(GroupThreads, AShardGoesFromThreadToThread)
     for (unsigned i = 0; i < 30; ++i) {
         lawn_shard_t *const shard = lawn_group_shard(group_, 2);
         EXPECT_EQ(lawn_group_move_shard(shard, workers[i % 3]), LAWN_OK);
-        while (lawn_group_moving(group_) != 0) {
-            std::this_thread::yield();
-        }
+        wait_for("the shard's worker", "to give it away",
+                 [this] { return lawn_group_moving(group_) == 0; });
         called.start(group_, 0);
-        wait_until(called.is_called);
+        called.wait_until_called();
         if (i < 3) {
             threads[i] = called.thread;
         }
@@ -150,11 +151,12 @@ TEST_F(GroupThreads, ARemovedThreadHasFinishedItsCallback)
     lawn_shared_init(&timer, lawn_shard_box(lawn_group_shard(group_, 0)),
                      [](lawn_shared_t *, lawn_time_t) {
                          is_inside = true;
-                         wait_until(may_end);
+                         wait_for("the test", "to remove the thread",
+                                  [] { return +may_end; });
                          is_inside = false;
                      });
     lawn_shared_start(&timer, 0);
-    wait_until(is_inside);
+    wait_for("the thread", "to be in the callback", [] { return +is_inside; });
     before_join = [] { may_end = true; };
     EXPECT_EQ(lawn_group_remove_worker(worker, nullptr), LAWN_OK);
     before_join = nullptr;
@@ -184,12 +186,12 @@ TEST_F(GroupThreads, TheHeirWakesForWhatItInherits)
     called.init(group_, 3);
     called.start(group_, 20);
     EXPECT_EQ(lawn_group_remove_worker(first, second), LAWN_OK);
-    wait_until(called.is_called);
+    called.wait_until_called();
     // And whoever comes when there was nobody.
     EXPECT_EQ(lawn_group_remove_worker(second, nullptr), LAWN_OK);
     called.start(group_, 0);
     add_thread();
-    wait_until(called.is_called);
+    called.wait_until_called();
     lawn_shared_retire(&called.timer, nullptr);
     end();
 }
@@ -209,7 +211,7 @@ TEST_F(GroupThreadsDeathTest, AThreadDoesNotRemoveItself)
     const auto remove = [&] {
         own = add_thread();
         lawn_shared_start(&timer, 0);
-        wait_until(is_refused);
+        wait_for("the thread", "to be refused", [] { return +is_refused; });
     };
     EXPECT_MISUSE(remove(), "may_remove");
     lawn_shared_retire(&timer, nullptr);

@@ -3,6 +3,7 @@
 // Workers of a group that are refused, that are not woken, and that go while
 // others reach for them.
 
+#include "../../hang.h"
 #include "../../misuse.h"
 #include "../../threads.h"
 #include "../../yield.h"
@@ -13,7 +14,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include <time.h>
@@ -41,6 +41,9 @@ int __wrap_nanosleep(const timespec *duration, timespec *left)
 
 namespace
 {
+
+using lawn_test::Thread;
+using lawn_test::wait_for;
 
 using Group = GroupTest;
 using GroupDeathTest = GroupTest;
@@ -161,24 +164,23 @@ public:
         lawn_shared_init(&timer_, lawn_shard_box(shard),
                          [](lawn_shared_t *, lawn_time_t) {
                              is_called_ = true;
-                             while (!may_end_) {
-                                 std::this_thread::yield();
-                             }
+                             wait_for("the test", "to let the callback end",
+                                      [] { return +may_end_; });
                          });
         lawn_shared_start(&timer_, 0);
-        while (!is_called_) {
-            std::this_thread::yield();
-        }
+        wait_for("the thread", "to be in the callback",
+                 [] { return +is_called_; });
     }
 
     void begin_removal(lawn_worker_t *heir)
     {
-        remover_ = std::thread([this, heir] {
+        remover_ = Thread("the remover", [this, heir] {
             EXPECT_EQ(lawn_group_remove_worker(worker_, heir), LAWN_OK);
         });
-        while (!__atomic_load_n(&worker_->thread.is_ending, __ATOMIC_SEQ_CST)) {
-            std::this_thread::yield();
-        }
+        wait_for("the remover", "to tell the thread to end", [this] {
+            return __atomic_load_n(&worker_->thread.is_ending,
+                                   __ATOMIC_SEQ_CST) != 0;
+        });
     }
 
     void end_removal()
@@ -198,7 +200,7 @@ private:
     inline static std::atomic<bool> may_end_;
     lawn_worker_t *worker_ = nullptr;
     lawn_shared_t timer_;
-    std::thread remover_;
+    Thread remover_;
 };
 
 TEST_F(Group, ShardsGoToAnotherIfTheHeirIsRemovedMeanwhile)
@@ -326,14 +328,11 @@ TEST_F(Group, WhileItEndsNoWorkerIsAddedOrRemoved)
     lawn_worker_t *const other = add_worker();
     lawn_group_move_shard(shard(1), other);
     busy.begin_removal(nullptr);
-    std::thread destroyer([this] { lawn_group_destroy(group_); });
-    const auto is_ending = [this] {
+    Thread destroyer("the destroyer", [this] { lawn_group_destroy(group_); });
+    wait_for("the destroyer", "to have begun", [this] {
         const lawn::Locked locked(group_);
         return group_->is_ending;
-    };
-    while (!is_ending()) {
-        std::this_thread::yield();
-    }
+    });
     lawn_worker_t *worker = nullptr;
     EXPECT_EQ(lawn_group_add_worker(group_, nullptr, nullptr, &worker),
               LAWN_ERR_UNSUPPORTED);

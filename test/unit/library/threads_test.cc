@@ -6,6 +6,8 @@
 // another. Most of the proof is that the thread sanitizer finds nothing here.
 // The rest is that a life on virtual time goes as it does alone.
 
+#include "../../hang.h"
+
 #include <lawn/lawn.h>
 #include <lawn/lawn.hpp>
 
@@ -30,23 +32,25 @@
 namespace
 {
 
+using lawn_test::Thread;
+using lawn_test::wait_for;
+
 constexpr unsigned thread_count = 4;
 
 // Calls `body` with 0, 1, ... from as many threads, all at the same time.
 void in_threads(const std::function<void(unsigned)> &body)
 {
     std::atomic<unsigned> ready{0};
-    std::vector<std::thread> threads;
+    std::vector<Thread> threads;
     threads.reserve(thread_count);
     for (unsigned i = 0; i < thread_count; ++i) {
-        threads.emplace_back([&, i] {
-            for (++ready; ready < thread_count;) {
-                std::this_thread::yield();
-            }
+        threads.emplace_back("one of all", [&, i] {
+            ++ready;
+            wait_for("all", "to begin", [&] { return ready == thread_count; });
             body(i);
         });
     }
-    for (std::thread &thread : threads) {
+    for (Thread &thread : threads) {
         thread.join();
     }
 }

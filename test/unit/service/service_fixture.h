@@ -7,6 +7,8 @@
 #ifndef LAWN_TEST_UNIT_SERVICE_FIXTURE_H
 #define LAWN_TEST_UNIT_SERVICE_FIXTURE_H
 
+#include "../../hang.h"
+
 #include <lawn/service.h>
 
 #include <gtest/gtest.h>
@@ -36,6 +38,7 @@ public:
 
     lawn_time_t wait_for(unsigned count)
     {
+        const lawn_test::Waiting waiting("the service", "to call");
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return count_ >= count; });
         return last_;

@@ -9,7 +9,6 @@
 #include "service_fixture.h"
 
 #include <functional>
-#include <thread>
 
 #include <lawn/shared.h>
 
@@ -56,14 +55,16 @@ bool __wrap_lawn_shared_start(lawn_shared_t *timer, lawn_time_t deadline)
 namespace
 {
 
+using lawn_test::Thread;
+using lawn_test::wait_for;
+
 // As if the timer had been left armed by a start that was cancelled. Returns
 // when the service has seen it.
 void expire(lawn_shared_t *timer)
 {
     __real_lawn_shared_start(timer, 0);
-    while (lawn_shared_deadline(timer) == 0) {
-        std::this_thread::yield();
-    }
+    wait_for("the service", "to see the timer",
+             [=] { return lawn_shared_deadline(timer) != 0; });
     lawn_shared_sync(timer);
 }
 
@@ -205,7 +206,7 @@ TEST_F(ServiceRace, WhatHasEndedIsNotCounted)
 TEST_F(ServiceRace, AStartIsRefusedOnlyAtTheLimit)
 {
     static std::atomic<bool> waits;
-    static std::thread other;
+    static Thread other;
     waits = false;
     static const auto start_other = [] {
         on_yield = [] {
@@ -220,10 +221,8 @@ TEST_F(ServiceRace, AStartIsRefusedOnlyAtTheLimit)
     params_.allocator.alloc = [](void *arg, size_t size) -> void * {
         if (static_cast<Memory *>(arg)->left == 0 && !other.joinable()) {
             static_cast<Memory *>(arg)->left = 1;
-            other = std::thread(start_other);
-            while (!waits) {
-                std::this_thread::yield();
-            }
+            other = Thread("the other starter", start_other);
+            wait_for("the other starter", "to wait", [] { return +waits; });
             return nullptr;
         }
         return self->memory_.allocator().alloc(arg, size);
@@ -248,7 +247,7 @@ TEST_F(ServiceRace, AStartGetsWhatAnotherThreadHasJustGivenBack)
         void *const memory = self->memory_.allocator().alloc(arg, size);
         if (!memory && !is_asked) {
             is_asked = true;
-            std::thread([] {
+            Thread("the canceller", [] {
                 EXPECT_EQ(self->cancel(self->first_), LAWN_OK);
             }).join();
         }

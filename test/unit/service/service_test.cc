@@ -18,7 +18,11 @@
 namespace
 {
 
+using lawn_test::got_on;
 using lawn_test::scaled;
+using lawn_test::Thread;
+using lawn_test::wait_for;
+
 using Service = ServiceTest;
 
 TEST_F(Service, CallsWhenTheTimeHasComeAndNotBefore)
@@ -167,15 +171,12 @@ TEST_F(Service, StopWaitsForTheCallbackThatRuns)
         0,
         [](void *) {
             runs = true;
-            while (!may_end) {
-                std::this_thread::yield();
-            }
+            wait_for("the test", "to stop the service",
+                     [] { return +may_end; });
             has_ended = true;
         },
         nullptr);
-    while (!runs) {
-        std::this_thread::yield();
-    }
+    wait_for("the service", "to call", [] { return +runs; });
     before_join = [] { may_end = true; };
     EXPECT_EQ(lawn_service_stop(service_, nullptr, nullptr), 0U);
     before_join = nullptr;
@@ -215,10 +216,10 @@ TEST_F(Service, ACallbackMayStartAndCancel)
 // A callback that does not return keeps nobody waiting: it has a thread.
 TEST_F(Service, AnExecutorKeepsASlowCallbackOutOfTheWay)
 {
-    static std::vector<std::thread> threads;
+    static std::vector<Thread> threads;
     params_.execute = [](void *executor, void (*fn)(void *), void *arg) {
         EXPECT_EQ(executor, &threads);
-        threads.emplace_back([=] { fn(arg); });
+        threads.emplace_back("an executor", [=] { fn(arg); });
     };
     params_.executor = &threads;
     create();
@@ -227,16 +228,15 @@ TEST_F(Service, AnExecutorKeepsASlowCallbackOutOfTheWay)
     start(
         0,
         [](void *) {
-            while (!may_end) {
-                std::this_thread::yield();
-            }
+            wait_for("the test", "to see the other callback",
+                     [] { return +may_end; });
         },
         nullptr);
     start(0);
     calls_.wait_for(1);
     may_end = true;
     lawn_service_stop(service_, nullptr, nullptr);
-    for (std::thread &i : threads) {
+    for (Thread &i : threads) {
         i.join();
     }
     threads.clear();
@@ -314,9 +314,9 @@ TEST_F(Service, EachStartIsCalledOrCancelled)
     called = 0;
     std::atomic<uint64_t> started{0};
     std::atomic<uint64_t> cancelled{0};
-    std::vector<std::thread> threads;
+    std::vector<Thread> threads;
     for (unsigned seed = 0; seed < thread_count; ++seed) {
-        threads.emplace_back([&, seed] {
+        threads.emplace_back("a starter", [&, seed] {
             std::mt19937 random(seed);
             std::vector<lawn_service_timer_t> handles;
             for (uint64_t i = 0; i < scaled(100'000); ++i) {
@@ -324,6 +324,7 @@ TEST_F(Service, EachStartIsCalledOrCancelled)
                 handles.push_back(start(
                     ttl, [](void *) { ++called; }, nullptr));
                 ++started;
+                got_on();
                 if (random() % 2 == 0) {
                     cancelled +=
                         cancel(handles[random() % handles.size()]) == LAWN_OK;
@@ -338,7 +339,7 @@ TEST_F(Service, EachStartIsCalledOrCancelled)
             }
         });
     }
-    for (std::thread &i : threads) {
+    for (Thread &i : threads) {
         i.join();
     }
     EXPECT_EQ(lawn_service_stop(service_, nullptr, nullptr), 0U);

@@ -2,7 +2,11 @@
 //
 // A box in the child of a fork, where the parent's threads do not exist: nobody
 // waits for them, but for the child's own.
+//
+// The parents have no thread beside their own, not even that of hang.h: the
+// thread sanitizer lets a child begin none otherwise.
 
+#include "../../hang.h"
 #include "../../yield.h"
 #include "shared/box.h"
 
@@ -11,7 +15,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -20,6 +23,9 @@
 namespace
 {
 
+using lawn_test::Thread;
+using lawn_test::wait_for;
+
 std::atomic<bool> has_begun;
 std::atomic<bool> may_end;
 std::atomic<bool> has_ended;
@@ -27,17 +33,13 @@ std::atomic<bool> has_ended;
 void begin_and_wait()
 {
     has_begun = true;
-    while (!may_end) {
-        std::this_thread::yield();
-    }
+    wait_for("the test", "to let the callback end", [] { return +may_end; });
     has_ended = true;
 }
 
 void wait_for_the_beginning()
 {
-    while (!has_begun) {
-        std::this_thread::yield();
-    }
+    wait_for("the callback", "to begin", [] { return +has_begun; });
 }
 
 class SharedFork : public testing::Test
@@ -84,7 +86,7 @@ TEST_F(SharedFork, ADestroyedBoxWaitsForTheThreadsOfTheChild)
     box_->ringing = 1; // a thread of the parent
     EXPECT_TRUE(is_true_in_child([this] {
         EXPECT_TRUE(lawn_box_sleep(box_, 1000));
-        std::thread ringer([this] { lawn_shared_start(&timer_, 10); });
+        Thread ringer("the ringer", [this] { lawn_shared_start(&timer_, 10); });
         wait_for_the_beginning();
         on_yield = [] {
             may_end = true;
@@ -138,7 +140,7 @@ TEST_F(SharedFork, ACallbackOfTheParentIsNotTheCallersOwn)
 TEST_F(SharedFork, SyncWaitsForACallbackOfTheChild)
 {
     EXPECT_TRUE(is_true_in_child([this] {
-        std::thread owner([this] {
+        Thread owner("the owner", [this] {
             lawn_shared_start(&timer_, 1);
             lawn_box_drain(box_, 1, 0);
             lawn_advance(lawn_, 1, 0);

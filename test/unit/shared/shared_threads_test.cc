@@ -9,6 +9,7 @@
 #include <lawn/engine.h>
 
 #include "../../environment.h"
+#include "../../hang.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,6 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include <poll.h>
@@ -28,7 +28,11 @@
 namespace
 {
 
+using lawn_test::got_on;
 using lawn_test::scaled;
+using lawn_test::Thread;
+using lawn_test::wait_for;
+using lawn_test::Waiting;
 
 struct EngineDeleter {
     void operator()(lawn_engine_t *engine) const
@@ -101,6 +105,19 @@ void use(Counted *self, std::mt19937 *random)
     self->lock.clear(std::memory_order_release);
 }
 
+// Passes while there is something to do, and sleeps else.
+template <class IsSo>
+void pass_until(lawn_engine_t *engine, const char *whom, const char *what,
+                IsSo is_so)
+{
+    const Waiting waiting(whom, what);
+    while (!is_so()) {
+        if (lawn_engine_progress(engine) == 0) {
+            ASSERT_EQ(lawn_engine_wait(engine, LAWN_TIME_INFINITY), LAWN_OK);
+        }
+    }
+}
+
 // A fast starter may be done before the owner first gets a processor.
 void use_until_fired(Counted *self)
 {
@@ -110,9 +127,7 @@ void use_until_fired(Counted *self)
     self->deadline = lawn_engine_time(self->engine);
     ++self->started;
     EXPECT_TRUE(lawn_shared_start(&self->timer, self->deadline));
-    while (self->fired == before) {
-        std::this_thread::yield();
-    }
+    wait_for("the owner", "to fire", [&] { return self->fired != before; });
 }
 
 TEST(SharedThreads, EachStartEndsInOneWay)
@@ -129,12 +144,13 @@ TEST(SharedThreads, EachStartEndsInOneWay)
         lawn_shared_init(&i.timer, box, count_expired);
     }
     std::atomic<unsigned> running{threads};
-    std::vector<std::thread> others;
+    std::vector<Thread> others;
     for (unsigned seed = 0; seed < threads; ++seed) {
-        others.emplace_back([&, seed] {
+        others.emplace_back("a starter", [&, seed] {
             std::mt19937 random(seed);
             for (uint64_t i = 0; i < scaled(200'000); ++i) {
                 use(&all[random() % timers], &random);
+                got_on();
             }
             if (--running == 0) {
                 use_until_fired(&all[0]);
@@ -144,7 +160,6 @@ TEST(SharedThreads, EachStartEndsInOneWay)
             }
         });
     }
-    // Passes while there is something to do, and sleeps else.
     const auto is_done = [&all] {
         for (const Counted &i : all) {
             if (i.released == 0) {
@@ -153,13 +168,8 @@ TEST(SharedThreads, EachStartEndsInOneWay)
         }
         return true;
     };
-    while (!is_done()) {
-        if (lawn_engine_progress(engine.get()) == 0) {
-            ASSERT_EQ(lawn_engine_wait(engine.get(), LAWN_TIME_INFINITY),
-                      LAWN_OK);
-        }
-    }
-    for (std::thread &i : others) {
+    pass_until(engine.get(), "a starter", "to retire all timers", is_done);
+    for (Thread &i : others) {
         i.join();
     }
     uint64_t fired = 0;
@@ -183,9 +193,9 @@ TEST(SharedThreads, StartersOfOneTimerNeedNoLock)
     one.engine = engine.get();
     lawn_shared_init(&one.timer, lawn_engine_box(engine.get()), count_expired);
     std::atomic<unsigned> running{3};
-    std::vector<std::thread> others;
+    std::vector<Thread> others;
     for (unsigned seed = 0; seed < 3; ++seed) {
-        others.emplace_back([&, seed] {
+        others.emplace_back("a starter", [&, seed] {
             std::mt19937 random(seed);
             for (uint64_t i = 0; i < scaled(100'000); ++i) {
                 const lawn_time_t ttl = random() % 10'000;
@@ -196,6 +206,7 @@ TEST(SharedThreads, StartersOfOneTimerNeedNoLock)
                     lawn_shared_start(&one.timer,
                                       lawn_engine_time(one.engine) + ttl);
                 }
+                got_on();
             }
             --running;
         });
@@ -205,7 +216,7 @@ TEST(SharedThreads, StartersOfOneTimerNeedNoLock)
         lawn_shared_start_local(&one.timer, lawn_engine_now(engine.get()) + 10);
         ++one.started;
     }
-    for (std::thread &i : others) {
+    for (Thread &i : others) {
         i.join();
     }
     one.stopped += lawn_shared_stop(&one.timer);
@@ -233,16 +244,12 @@ TEST(SharedThreads, ASleeperIsWokenForAnEarlierDeadline)
         if (round % 2 == 1) {
             lawn_engine_start(engine.get(), &late, lawn_time_from_sec(3600));
         }
-        std::thread starter([&] {
+        Thread starter("the starter", [&] {
             lawn_shared_start(&timer.timer, lawn_engine_time(engine.get()) +
                                                 lawn_time_from_usec(200));
         });
-        while (timer.fired == round) {
-            if (lawn_engine_progress(engine.get()) == 0) {
-                ASSERT_EQ(lawn_engine_wait(engine.get(), LAWN_TIME_INFINITY),
-                          LAWN_OK);
-            }
-        }
+        pass_until(engine.get(), "the starter", "to have its timer fire",
+                   [&] { return timer.fired != round; });
         starter.join();
         lawn_engine_stop(engine.get(), &late);
     }
@@ -259,9 +266,10 @@ TEST(SharedThreads, APollOfTheProgramsIsWoken)
     lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()),
                      count_expired);
     for (unsigned round = 0; round < 20; ++round) {
-        std::thread starter([&] {
+        Thread starter("the starter", [&] {
             lawn_shared_start(&timer.timer, lawn_engine_time(engine.get()));
         });
+        const Waiting waiting("the starter", "to have its timer fire");
         while (timer.fired == round) {
             if (lawn_engine_progress(engine.get()) == 0 &&
                 lawn_engine_arm(engine.get()) == LAWN_OK) {
@@ -279,14 +287,10 @@ TEST(SharedThreads, ASleeperIsWokenForARetiredTimer)
     const EnginePtr engine = make_engine();
     Counted timer;
     lawn_shared_init(&timer.timer, lawn_engine_box(engine.get()), nullptr);
-    std::thread retirer(
-        [&] { lawn_shared_retire(&timer.timer, count_released); });
-    while (timer.released == 0) {
-        if (lawn_engine_progress(engine.get()) == 0) {
-            ASSERT_EQ(lawn_engine_wait(engine.get(), LAWN_TIME_INFINITY),
-                      LAWN_OK);
-        }
-    }
+    Thread retirer("the retirer",
+                   [&] { lawn_shared_retire(&timer.timer, count_released); });
+    pass_until(engine.get(), "the retirer", "to have the timer released",
+               [&] { return timer.released != 0; });
     retirer.join();
 }
 
@@ -305,27 +309,25 @@ TEST(SharedThreads, SyncWaitsForTheCallback)
                      [](lawn_shared_t *timer, lawn_time_t) {
                          Slow *const self = reinterpret_cast<Slow *>(timer);
                          self->is_running = true;
-                         while (!self->is_waited_for) {
-                             std::this_thread::yield();
-                         }
+                         wait_for("the waiter", "to be about to wait",
+                                  [self] { return +self->is_waited_for; });
                          for (int i = 0; i < 100; ++i) {
                              std::this_thread::yield();
                          }
                          self->is_over = true;
                      });
     lawn_shared_start(&slow.timer, 0);
-    std::thread waiter([&slow] {
-        while (!slow.is_running) {
-            std::this_thread::yield();
-        }
+    Thread waiter("the waiter", [&slow] {
+        wait_for("the callback", "to run", [&] { return +slow.is_running; });
         EXPECT_FALSE(lawn_shared_stop(&slow.timer));
         slow.is_waited_for = true;
         lawn_shared_sync(&slow.timer);
         EXPECT_TRUE(slow.is_over);
     });
-    while (!slow.is_over) {
+    wait_for("the callback", "to be over", [&] {
         lawn_engine_progress(engine.get());
-    }
+        return +slow.is_over;
+    });
     waiter.join();
     lawn_shared_retire(&slow.timer, nullptr);
 }
@@ -340,9 +342,9 @@ TEST(SharedThreads, ABoxIsDestroyedUnderItsUsers)
         for (Counted &i : all) {
             lawn_shared_init(&i.timer, box, nullptr);
         }
-        std::vector<std::thread> others;
+        std::vector<Thread> others;
         for (unsigned t = 0; t < 2; ++t) {
-            others.emplace_back([&all, t] {
+            others.emplace_back("a user", [&all, t] {
                 lawn_shared_start(&all[t].timer, 1);
                 lawn_shared_retire(&all[t].timer, count_released);
                 for (lawn_time_t i = 0; i < 10; ++i) {
@@ -352,7 +354,7 @@ TEST(SharedThreads, ABoxIsDestroyedUnderItsUsers)
         }
         lawn_engine_progress(engine.get());
         engine.reset();
-        for (std::thread &i : others) {
+        for (Thread &i : others) {
             i.join();
         }
         for (unsigned t = 0; t < 2; ++t) {

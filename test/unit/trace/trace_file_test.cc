@@ -3,11 +3,11 @@
 // The file of a trace: whose it is, among engines, children and processes, and
 // that the trace touches no other. And pipes, whose readers are slow or absent.
 
+#include "../../hang.h"
 #include "trace_fixture.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ TEST_F(Trace, LosesNothingToASlowReader)
     EXPECT_GT(fcntl(reader, F_SETPIPE_SZ, 4096), 0); // less than the buffer
     std::string recorded;
     record();
-    std::thread reading([&] {
+    Thread reading("the reader", [&] {
         char buffer[512];
         for (ssize_t n; (n = read(reader, buffer, sizeof(buffer))) > 0;) {
             recorded.append(buffer, static_cast<size_t>(n));
