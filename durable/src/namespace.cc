@@ -60,8 +60,9 @@ void Namespace::open()
               std::to_string(params_.keep_us),
               std::to_string(params_.keep_count),
               routes_.is_cluster() ? "8" : "1"},
-        setup_.request_timeout_us, [this](ReplyPtr reply, lawn_time_t) {
+        setup_.request_timeout_us, [this, node](ReplyPtr reply, lawn_time_t) {
             is_opening_ = false;
+            look_at_refusal(node, reply.get());
             if (reply && !attempt([&] { on_reply(reply.get()); })) {
                 open_timer_.start_after(retry_us);
             }
@@ -108,6 +109,15 @@ void Namespace::on_reply(const redisReply *reply)
     owner_.on_open();
 }
 
+// The session of a server that is not what it was when it was greeted is of no
+// use any more. While nothing is open, no request would notice that.
+void Namespace::look_at_refusal(Node *node, const redisReply *reply)
+{
+    if (reply && is_error(reply)) {
+        node->main().look_at_refusal(text_of(reply));
+    }
+}
+
 void Namespace::on_refused(const Failure &failure)
 {
     error_ = failure.why;
@@ -142,8 +152,9 @@ void Namespace::prepare(Node &node, unsigned shard)
     words.insert(words.end(), limits_.begin(), limits_.end());
     words.push_back(std::to_string(births_[shard]));
     node.main().send(words, setup_.request_timeout_us,
-                     [this, shard](ReplyPtr reply, lawn_time_t) {
+                     [this, shard, at = &node](ReplyPtr reply, lawn_time_t) {
                          Prepared prepared;
+                         look_at_refusal(at, reply.get());
                          if (reply && is_error(reply.get())) {
                              reopen_later();
                          } else if (reply && decode(reply.get(), &prepared)) {

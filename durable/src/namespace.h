@@ -75,6 +75,7 @@ private:
     using WhenOpen = std::list<std::pair<const void *, std::function<void()>>>;
 
     void on_reply(const redisReply *reply);
+    static void look_at_refusal(Node *node, const redisReply *reply);
     void on_refused(const Failure &failure);
     void prepare_all();
     void prepare(Node &node, unsigned shard);

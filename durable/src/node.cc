@@ -279,12 +279,17 @@ void RequestSession::on_answer(Request *request, ReplyPtr reply)
     }
 }
 
-void RequestSession::on_refused(Request *request, std::string_view error)
+void RequestSession::look_at_refusal(std::string_view error)
 {
     if (begins_with(error, "READONLY") ||
         begins_with(error, "ERR Function not found")) {
         restart_soon();
     }
+}
+
+void RequestSession::on_refused(Request *request, std::string_view error)
+{
+    look_at_refusal(error);
     node_.owner.on_error(request, *this, error);
 }
 

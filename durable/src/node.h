@@ -80,6 +80,9 @@ public:
     // Sends it now, or as soon as it can.
     void add(Request *request);
     bool waits() const; // for replicas or the disk, behind each batch
+    // Connects again if this says that the server is not what it was when it
+    // was greeted: it has no functions, or is a replica.
+    void look_at_refusal(std::string_view error);
 
     Requests queued;
     Requests sent;
