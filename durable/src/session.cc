@@ -195,35 +195,39 @@ void Session::on_hello(const redisReply *reply)
 void Session::go_on_greeting()
 {
     if (!is_replica_ && kind_ == Kind::functions) {
-        check_functions(false);
+        check_functions(Loaded::not_yet);
     }
     greet();
 }
 
-void Session::check_functions(bool is_loaded)
+void Session::check_functions(Loaded loaded)
 {
     ask({"FCALL_RO", "lawn_version", "0"},
-        [this, is_loaded](ReplyPtr reply, lawn_time_t) {
-            on_version(reply.get(), is_loaded);
+        [this, loaded](ReplyPtr reply, lawn_time_t) {
+            on_version(reply.get(), loaded);
         });
 }
 
-void Session::on_version(const redisReply *reply, bool is_loaded)
+void Session::on_version(const redisReply *reply, Loaded loaded)
 {
     int64_t version = 0;
     const std::string_view text = text_of(reply);
-    if (is_error(reply) && text == "ERR Function not found" && !is_loaded) {
+    const bool is_missing = is_error(reply) && text == "ERR Function not found";
+    if (is_missing && loaded == Loaded::not_yet) {
         ask({"FUNCTION", "LOAD", script()},
-            [this](ReplyPtr loaded, lawn_time_t) {
-                const std::string_view error = text_of(loaded.get());
-                if (is_error(loaded.get()) &&
-                    error.find("already exists") == error.npos) {
-                    fail(status_of_error(error), line_of(error));
+            [this](ReplyPtr answer, lawn_time_t) {
+                const std::string_view error = text_of(answer.get());
+                if (!is_error(answer.get())) {
+                    check_functions(Loaded::now);
+                } else if (error.find("already exists") != error.npos) {
+                    check_functions(Loaded::not_as_it_has_one);
                 } else {
-                    check_functions(true);
+                    fail(status_of_error(error), line_of(error));
                 }
             });
-    } else if (is_error(reply) && text == "ERR Function not found") {
+    } else if (is_missing && loaded == Loaded::now) {
+        fail(LAWN_ERR_IO, "the functions that it was given are gone");
+    } else if (is_missing) {
         fail(LAWN_ERR_UNSUPPORTED,
              "it has a function library 'lawn' that is not ours");
     } else if (is_error(reply)) {

@@ -112,6 +112,7 @@ protected:
 
 private:
     enum class Phase { idle, asking, connecting, greeting, ready, pausing };
+    enum class Loaded { not_yet, now, not_as_it_has_one };
 
     struct Expected {
         Handler handler;
@@ -131,8 +132,8 @@ private:
     void begin_greeting();
     void on_hello(const redisReply *reply);
     void go_on_greeting();
-    void check_functions(bool is_loaded);
-    void on_version(const redisReply *reply, bool is_loaded);
+    void check_functions(Loaded loaded);
+    void on_version(const redisReply *reply, Loaded loaded);
     void on_greeted();
     void expect(Handler handler, uint64_t timeout_us);
     void on_timer();
