@@ -140,6 +140,10 @@ void Schedule::on_answer(unsigned shard, uint64_t call, FireReply reply,
         reply.is_full ? s->dues.back() : reply.now_us + params_.prefetch_us;
     if (s->wake_call < call) {
         s->wake_us = never_us; // the answer has it
+    } else if (s->wake_us <= reply.now_us) {
+        // It was told while the call was under way, and may have been started
+        // before the call came to the store or after: it is due by then.
+        s->is_asked = true;
     }
     if (s->calls.empty()) {
         s->covered_us = reply.now_us;

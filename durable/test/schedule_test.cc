@@ -299,6 +299,19 @@ TEST(Schedule, KeepsAWakeThatOvertakesAnAnswer)
     EXPECT_LE(world.most_late_us_, 300);
 }
 
+// The answer that is under way says that all until then has fired, and was made
+// before the timer was started.
+TEST(Schedule, AsksForATimerThatAnAnswerUnderWayHasMissed)
+{
+    World world(1);
+    world.schedule_->ask(0, us(world.now_us_));
+    world.run(1060); // the store has answered at 1050: no timer
+    world.start(0, world.store_us() - 20, true);
+    world.run(1e6);
+    EXPECT_EQ(world.fired_, 1U);
+    EXPECT_LE(world.most_late_us_, 1000);
+}
+
 // A timer that is due at once may be older than a call that was sent before
 // the message about it came.
 TEST(Schedule, AsksForATimerThatIsDueAlready)
