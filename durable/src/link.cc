@@ -46,8 +46,7 @@ LinkImpl::LinkImpl(Loop &loop, const lawn_durable_params_t &params,
       namespace_(setup_, params, keys_, routes_, *this),
       channels_(setup_, routes_)
 {
-    setup_.random.seed(
-        static_cast<std::minstd_rand::result_type>(lawn_get_time()));
+    setup_.random.seed(static_cast<std::minstd_rand::result_type>(loop.now()));
     routes_.start();
 }
 

@@ -88,6 +88,13 @@ public:
         return epoll_fd_;
     }
 
+    // When it wants to be polled at the latest, if nothing happens before; for
+    // those with a clock of their own.
+    lawn_time_t sleeps_until() const
+    {
+        return armed_;
+    }
+
     // Ticks of the clock, lawn_get_time(), that do not go back. When the
     // counter goes back, they go on from the latest reading, or from the time
     // of the sleep that has ended since.

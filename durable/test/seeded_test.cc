@@ -1,0 +1,169 @@
+// Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
+//
+// The client as it is compiled, over sockets and a clock that are not real:
+// every reply may be lost, late or torn in two, at every step. What a seed does
+// in some weather, or with one fault at one step, is told by
+//
+//     export LAWN_CLOCK=clock_gettime
+//     LAWN_TEST_SEED=7 LAWN_TEST_FAULTS=300 durable_seeded_test
+//     LAWN_TEST_SEED=7 LAWN_TEST_FAULTS=0 LAWN_TEST_STEP=20 LAWN_TEST_FAULT=3
+//         durable_seeded_test
+
+#include "seeded_world.h"
+
+#include "../../test/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace
+{
+
+using lawn_test::environment;
+using lawn_test::scaled;
+using lawn_test::SeededStore;
+using lawn_test::SeededWorld;
+
+// Of all schedules, a quarter is in each weather. CI asks for a million, and
+// for others with each commit.
+uint64_t schedules()
+{
+    return scaled(environment("LAWN_TEST_SCHEDULES", 10000));
+}
+
+void run_all(unsigned faults_permille)
+{
+    const uint64_t first = environment("LAWN_TEST_FIRST", 1);
+    SeededWorld::Options options;
+    options.faults_permille = faults_permille;
+    for (uint64_t i = 0; i < schedules() / 4; ++i) {
+        SeededWorld world(first + i, options);
+        const std::string objection = world.run();
+        ASSERT_EQ(objection, "") << "LAWN_TEST_SEED=" << first + i
+                                 << " LAWN_TEST_FAULTS=" << faults_permille;
+    }
+}
+
+TEST(Seeded, NoFaults)
+{
+    run_all(0);
+}
+
+TEST(Seeded, FewFaults)
+{
+    run_all(10);
+}
+
+TEST(Seeded, ManyFaults)
+{
+    run_all(100);
+}
+
+TEST(Seeded, MostlyFaults)
+{
+    run_all(300);
+}
+
+uint64_t commands_of(uint64_t seed, const SeededWorld::Options &options)
+{
+    SeededWorld world(seed, options);
+    EXPECT_EQ(world.run(), "") << "seed " << seed;
+    return world.store().commands();
+}
+
+// Each command of a run, and each thing that may go wrong with it.
+TEST(Seeded, OneFaultAtEachStep)
+{
+    for (uint64_t seed = 1; seed <= scaled(10); ++seed) {
+        SeededWorld::Options options;
+        options.is_prompt = true;
+        const uint64_t steps = commands_of(seed, options);
+        for (uint64_t step = 1; step <= steps; ++step) {
+            options.fault_step = step;
+            for (unsigned i = 0; i < SeededStore::faults; ++i) {
+                options.fault = i;
+                SeededWorld world(seed, options);
+                ASSERT_EQ(world.run(), "")
+                    << "LAWN_TEST_SEED=" << seed << " LAWN_TEST_FAULTS=0"
+                    << " LAWN_TEST_STEP=" << step << " LAWN_TEST_FAULT=" << i;
+            }
+        }
+    }
+}
+
+// Returns the longest lateness.
+int64_t lateness_of(uint64_t seed, const SeededWorld::Options &options)
+{
+    SeededWorld world(seed, options);
+    EXPECT_EQ(world.run(), "") << "seed " << seed;
+    return world.longest_lateness_us();
+}
+
+// The millisecond to find what waits together, and the ways.
+TEST(Seeded, WithoutFaultsAllIsDeliveredAtOnce)
+{
+    SeededWorld::Options options;
+    options.is_prompt = true;
+    for (uint64_t seed = 1; seed <= scaled(1000); ++seed) {
+        ASSERT_LE(lateness_of(seed, options), 2500) << "seed " << seed;
+    }
+}
+
+// What is under way to it goes to the other when that looks for leases that are
+// over, and not after a lease.
+TEST(Seeded, AConsumerThatClosesHoldsNothingBack)
+{
+    SeededWorld::Options options;
+    options.is_prompt = true;
+    options.programs = 2;
+    for (uint64_t seed = 1; seed <= scaled(2000); ++seed) {
+        options.consumer_goes_us =
+            1000000 + static_cast<int64_t>(seed * 977 % 350000);
+        ASSERT_LE(lateness_of(seed, options), 260000) << "seed " << seed;
+    }
+}
+
+// The other pump waits 20 ms for it, at first.
+TEST(Seeded, APumpThatClosesIsReplacedAtOnce)
+{
+    SeededWorld::Options options;
+    options.is_prompt = true;
+    options.programs = 2;
+    for (uint64_t seed = 1; seed <= scaled(2000); ++seed) {
+        options.pump_goes_us =
+            1000000 + static_cast<int64_t>(seed * 977 % 350000);
+        ASSERT_LE(lateness_of(seed, options), 25000) << "seed " << seed;
+    }
+}
+
+// All that the server was told, and said.
+std::string log_of(uint64_t seed, const SeededWorld::Options &options)
+{
+    SeededWorld world(seed, options);
+    world.store().keeps_log = true;
+    EXPECT_EQ(world.run(), "");
+    return world.store().log();
+}
+
+TEST(Seeded, ASeedDoesTheSameAgain)
+{
+    const uint64_t asked = environment("LAWN_TEST_SEED", 0);
+    SeededWorld::Options options;
+    options.faults_permille =
+        static_cast<unsigned>(environment("LAWN_TEST_FAULTS", 100));
+    options.fault_step = environment("LAWN_TEST_STEP", 0);
+    options.fault = static_cast<unsigned>(environment("LAWN_TEST_FAULT", 0));
+    options.is_prompt = options.fault_step != 0;
+    for (uint64_t seed = asked ? asked : 1; seed <= (asked ? asked : 100);
+         ++seed) {
+        const std::string log = log_of(seed, options);
+        EXPECT_EQ(log_of(seed, options), log) << "seed " << seed;
+        if (asked) {
+            fputs(log.c_str(), stdout);
+        }
+    }
+}
+
+} // namespace
