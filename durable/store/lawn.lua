@@ -165,6 +165,8 @@ local KEEP_US = 3600e6   -- where the namespace says nothing
 local KEEP_COUNT = 100000
 local CONSUMER_IDLE_MS = 3600000
 local MOST_TRIMMED = 2 * MAX_BATCH -- entries by a call, which answers MAX_BATCH
+local MOST_SKIMMED = 512 * 1024 -- bytes; of entries that are read to be counted,
+local SKIMMED_AT_ONCE = 50      -- so many at once
 local HELD_MS = 1000    -- an entry that is unanswered for so long holds up others,
 local HELD_LENGTH = 10000 -- if the stream is longer than this
 

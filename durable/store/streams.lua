@@ -32,12 +32,36 @@ local function pairs_of(list)
     return info
 end
 
+-- Reads from the entry `from` on: how many entries, up to `most`, the name of the
+-- last, and whether there may be more, as these are so many, or large.
+local function skim(stream, from, most)
+    local count, bytes, last = 0, 0, nil
+    while count < most do
+        local wanted = math.min(most - count, SKIMMED_AT_ONCE)
+        local found = call('XRANGE', stream, from, '+', 'COUNT', wanted)
+        for _, entry in ipairs(found) do
+            last = entry[1]
+            for _, text in ipairs(entry[2]) do
+                bytes = bytes + #text
+            end
+        end
+        count = count + #found
+        if #found < wanted then
+            return count, last, false
+        elseif bytes > MOST_SKIMMED then
+            break
+        end
+        from = '(' .. last
+    end
+    return count, last, true
+end
+
 -- How many entries of the stream the first group has not answered, given to it
 -- or not; how many the stream has had; how many it has; and whether the first is
 -- certain. The bodies do not tell: that of a periodic timer is pending again.
 -- The lag of a group may be too large after its stream was moved, so it counts
 -- only if there is more than it was given. It is nil if somebody has deleted an
--- entry. Then a thousand are counted.
+-- entry. Then a thousand are counted, or fewer if they are large.
 local function flow_of(meta, stream)
     local about = try('XINFO', 'STREAM', stream)
     if about.err then -- there is none, or it is of another type
@@ -54,8 +78,9 @@ local function flow_of(meta, stream)
             if last == about['last-generated-id'] then
                 lag = 0
             elseif not lag then
-                lag = #call('XRANGE', stream, '(' .. last, '+', 'COUNT', 1000)
-                is_known = lag < 1000
+                local _, is_more
+                lag, _, is_more = skim(stream, '(' .. last, MAX_BATCH)
+                is_known = not is_more
             end
             return info.pending + lag, added, length, is_known
         end
@@ -102,12 +127,13 @@ local function trim_stream(s, stream)
         return false, false
     end
     local excess = length - s.keep_count
+    local is_large = false
     if excess > 0 and is_before(least, first) then
-        local old = call('XRANGE', stream, '-', '+', 'COUNT',
-            math.min(excess, MAX_BATCH))
-        least = old[#old][1]
+        local most, count = math.min(excess, MAX_BATCH), nil
+        count, least = skim(stream, '-', most)
+        is_large = count < most
         if is_before(first, least) then
-            least = first
+            least, is_large = first, false
         end
     end
     local dropped = call('XTRIM', stream, 'MINID', '~', least,
@@ -115,7 +141,8 @@ local function trim_stream(s, stream)
     if dropped == 0 then -- a node of the stream may have more entries than that
         dropped = call('XTRIM', stream, 'MINID', '~', least)
     end
-    return 4 * dropped > MOST_TRIMMED, length - dropped > HELD_LENGTH and
+    local is_more = 4 * dropped > MOST_TRIMMED or is_large
+    return is_more, length - dropped > HELD_LENGTH and
         time_of(read) - time_of(first) > HELD_MS
 end
 
