@@ -70,6 +70,7 @@ protected:
         const Waiting waiting("the reader", "to have read");
         while (!is_over) {
             pass_at(now_ + 9 * msec);
+            got_on(); // also while a program that it waits for is slow
             sleep_msec(pause_ms);
         }
         thread.join();
