@@ -6,6 +6,8 @@
 #ifndef LAWN_TEST_DURABLE_HOSTILE_SERVER_H
 #define LAWN_TEST_DURABLE_HOSTILE_SERVER_H
 
+#include "resp.h"
+
 #include "src/script.h"
 #include "src/socket.h"
 
@@ -32,10 +34,8 @@
 namespace lawn_test
 {
 
-inline std::string bulk(const std::string &text)
-{
-    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-}
+using resp::bulk;
+using resp::hello;
 
 // Generation 1, due and now 2, not repeated, pending.
 inline std::string good_start()
@@ -44,13 +44,6 @@ inline std::string good_start()
     std::string text(sizeof(numbers), '\0');
     memcpy(&text[0], numbers, sizeof(numbers));
     return text + '\0' + '\1';
-}
-
-// Of a master in this mode.
-inline std::string hello(const char *mode)
-{
-    return "*6\r\n" + bulk("proto") + ":2\r\n" + bulk("mode") + bulk(mode) +
-           bulk("role") + bulk("master");
 }
 
 // What a server that is well answers, as far as these tests ask.

@@ -23,7 +23,7 @@ inline std::string number(int64_t value)
     return ":" + std::to_string(value) + "\r\n";
 }
 
-inline std::string text(std::string_view value)
+inline std::string bulk(std::string_view value)
 {
     std::string reply = "$" + std::to_string(value.size()) + "\r\n";
     reply.append(value);
@@ -37,6 +37,13 @@ inline std::string list(const std::vector<std::string> &elements)
         reply += i;
     }
     return reply;
+}
+
+// To HELLO, of a master in this mode.
+inline std::string hello(const char *mode)
+{
+    return list({bulk("proto"), number(2), bulk("mode"), bulk(mode),
+                 bulk("role"), bulk("master")});
 }
 
 inline int64_t integer(std::string_view text)

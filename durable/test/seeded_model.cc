@@ -107,7 +107,7 @@ std::string SeededModel::call(const std::string &function,
         return number(lawn::durable::script_version);
     } else if (function == "lawn_open") {
         return list({number(static_cast<int64_t>(shards_.size())), number(0),
-                     number(0), number(3600000000), number(100000), text("")});
+                     number(0), number(3600000000), number(100000), bulk("")});
     } else if (function == "lawn_prepare") {
         return list({number(1), number(0)});
     } else if (function == "lawn_look") {
@@ -127,7 +127,7 @@ std::string SeededModel::call(const std::string &function,
     } else if (function == "lawn_release") {
         return release(shard, args);
     } else if (function == "lawn_join") {
-        return text(args.back());
+        return bulk(args.back());
     } else if (function == "lawn_beat") {
         return beat(args);
     }
@@ -144,7 +144,7 @@ std::string SeededModel::beat(const Words &args)
     std::vector<std::string> names;
     for (const auto &[name, time] : pumps_) {
         if (owner_.time_us() - time < integer(args[2])) {
-            names.push_back(text(name));
+            names.push_back(bulk(name));
         }
     }
     return list(names);
@@ -190,7 +190,7 @@ std::string SeededModel::start_one(Shard *shard, const std::string &id,
     pack(&reply, static_cast<double>(owner_.time_us()));
     reply += static_cast<char>(is_repeated);
     reply += static_cast<char>(state);
-    return text(reply);
+    return bulk(reply);
 }
 
 std::string SeededModel::stop(Shard *shard, const std::string &id)
@@ -263,7 +263,7 @@ void SeededModel::wake(Shard *shard, int64_t due_us)
     const std::string channel =
         "{lawn:" + std::to_string(shard - shards_.data()) + "}:wake";
     owner_.publish(
-        list({text("message"), text(channel), text(std::to_string(due_us))}));
+        list({bulk("message"), bulk(channel), bulk(std::to_string(due_us))}));
 }
 
 std::string SeededModel::answer(Shard *shard, const Words &args)
@@ -345,8 +345,8 @@ std::string SeededModel::take(Shard *shard, const Words &args)
         entry.given_us = owner_.time_us();
         ++entry.deliveries;
         taken.push_back(list(
-            {text(full), number(entry.deliveries),
-             list({text("i"), text(entry.id), text("b"), text(entry.body)})}));
+            {bulk(full), number(entry.deliveries),
+             list({bulk("i"), bulk(entry.id), bulk("b"), bulk(entry.body)})}));
     }
     for (const unsigned name : buried) {
         bury(shard, name);
@@ -382,7 +382,7 @@ std::string SeededModel::extend(Shard *shard, const Words &args)
     for (size_t i = 2; i < args.size(); ++i) {
         if (Entry *const entry = own(shard, args[i], args[1])) {
             entry->given_us = owner_.time_us();
-            names.push_back(text(args[i]));
+            names.push_back(bulk(args[i]));
         }
     }
     return list(names);
@@ -410,7 +410,7 @@ std::string SeededModel::pending(const std::string &key,
     for (const auto &[name, entry] : shard.stream) {
         if (entry.consumer == consumer) {
             all.push_back(
-                list({text(std::to_string(name) + "-0"), text(consumer),
+                list({bulk(std::to_string(name) + "-0"), bulk(consumer),
                       number(idle_ms(entry)), number(entry.deliveries)}));
         }
     }
@@ -428,7 +428,7 @@ std::string SeededModel::read(const Words &words)
         const std::string entries =
             read_shard(&shards_.at(index_of(*key)), words);
         if (!entries.empty()) {
-            found.push_back(list({text(*key), entries}));
+            found.push_back(list({bulk(*key), entries}));
         }
     }
     return found.empty() ? "" : list(found);
@@ -446,8 +446,8 @@ std::string SeededModel::read_shard(Shard *shard, const Words &words)
         entry.given_us = owner_.time_us();
         entry.deliveries = 1;
         found.push_back(list(
-            {text(std::to_string(name) + "-0"),
-             list({text("i"), text(entry.id), text("b"), text(entry.body)})}));
+            {bulk(std::to_string(name) + "-0"),
+             list({bulk("i"), bulk(entry.id), bulk("b"), bulk(entry.body)})}));
     }
     return found.empty() ? "" : list(found);
 }

@@ -94,13 +94,13 @@ void SeededNetwork::send(Number number, std::string bytes, int64_t delay_us)
        });
 }
 
-void SeededNetwork::reset(Number number, int64_t delay_us)
+void SeededNetwork::reset(Number number)
 {
     Connection *const c = find(number);
     if (!c) {
         return;
     }
-    at(travel(&c->last_down, delay_us), [this, number] {
+    at(travel(&c->last_down, 0), [this, number] {
         Connection *const to = find(number);
         if (to) {
             to->is_reset = true;
@@ -149,11 +149,6 @@ int SeededNetwork::add_descriptor()
 {
     connections_[next_fd_].number = ++connections_made_;
     return next_fd_++;
-}
-
-bool SeededNetwork::has(int fd) const
-{
-    return connections_.count(fd) != 0;
 }
 
 int SeededNetwork::connect(int fd)
@@ -319,10 +314,11 @@ SeededNetwork &network()
 
 } // namespace
 
-// Of std::random_device: each program has the same random numbers.
 extern "C" {
 
 int __real_close(int fd);
+
+// Of std::random_device: a seed decides these numbers, too.
 
 void __wrap__ZNSt13random_device7_M_initERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
     void *, const void *)

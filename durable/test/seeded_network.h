@@ -66,7 +66,7 @@ public:
     // From the server to the client.
     void send(Number connection, std::string bytes, int64_t delay_us = 0);
     // From now on, nothing comes through; the client sees that, or does not.
-    void reset(Number connection, int64_t delay_us = 0);
+    void reset(Number connection);
     void mute(Number connection);
     void reset_all();
     // As if the process that has it had been killed, and its machine gone.
@@ -87,7 +87,6 @@ public:
 
     // What the kernel's functions do.
     int add_descriptor();
-    bool has(int fd) const;
     int connect(int fd);
     int error_of(int fd);
     bool is_established(int fd);

@@ -64,15 +64,12 @@ void SeededStore::serve(SeededNetwork::Number number, Peer *peer,
         const std::string found = model_->read(words);
         if (found.empty()) {
             block(number, peer, words);
-        } else if (!fail(number, found)) {
-            say(number, found);
+        } else {
+            reply(number, found);
         }
         return;
     }
-    const std::string reply = carry_out(peer, words);
-    if (!fail(number, reply)) {
-        say(number, reply);
-    }
+    reply(number, carry_out(peer, words));
     feed_readers();
 }
 
@@ -80,14 +77,14 @@ void SeededStore::serve(SeededNetwork::Number number, Peer *peer,
 constexpr unsigned first_failure = 9;
 
 // Whether it is the turn of the fault that was planned.
-bool SeededStore::may_fail() const
+bool SeededStore::is_planned() const
 {
     return commands_ == fault_step_;
 }
 
 bool SeededStore::refuse(SeededNetwork::Number number, const Words &words)
 {
-    if (may_fail() && fault_ < first_failure) {
+    if (is_planned() && fault_ < first_failure) {
         return refuse(number, words, fault_);
     }
     if (!network_->happens(network_->faults_permille)) {
@@ -132,45 +129,45 @@ bool SeededStore::refuse(SeededNetwork::Number number, const Words &words,
     }
 }
 
-bool SeededStore::fail(SeededNetwork::Number number, const std::string &reply)
+// Says it, if nothing goes wrong.
+void SeededStore::reply(SeededNetwork::Number number, const std::string &text)
 {
-    if (may_fail() && fault_ >= first_failure) {
-        return fail(number, reply, fault_ - first_failure);
+    if (is_planned() && fault_ >= first_failure) {
+        fail(number, text, fault_ - first_failure);
+    } else if (network_->happens(network_->faults_permille)) {
+        fail(number, text, static_cast<unsigned>(network_->random(6)));
+    } else {
+        say(number, text);
     }
-    if (!network_->happens(network_->faults_permille)) {
-        return false;
-    }
-    return fail(number, reply, static_cast<unsigned>(network_->random(6)));
 }
 
-// What may happen afterwards. True: the reply does not go its way.
-bool SeededStore::fail(SeededNetwork::Number number, const std::string &reply,
+// What may happen afterwards.
+void SeededStore::fail(SeededNetwork::Number number, const std::string &text,
                        unsigned fault)
 {
-    const size_t half = network_->random(reply.size() + 1);
+    const size_t half = network_->random(text.size() + 1);
+    const auto later = [this](uint64_t most_ms) {
+        return static_cast<int64_t>(network_->random(most_ms)) * ms;
+    };
     switch (fault) {
     case 0:
         network_->reset(number);
-        return true;
+        break;
     case 1:
-        say(number, reply.substr(0, half));
+        say(number, text.substr(0, half));
         network_->reset(number);
-        return true;
+        break;
     case 2:
-        say(number, reply.substr(0, half));
-        say(number, reply.substr(half),
-            static_cast<int64_t>(network_->random(50)) * ms);
-        return true;
+        say(number, text.substr(0, half));
+        say(number, text.substr(half), later(50));
+        break;
     case 3:
-        say(number, reply.substr(0, half));
+        say(number, text.substr(0, half));
         network_->mute(number);
-        return true;
-    case 4:
-        say(number, reply, static_cast<int64_t>(network_->random(50)) * ms);
-        return true;
+        break;
     default:
-        say(number, reply, static_cast<int64_t>(network_->random(1500)) * ms);
-        return true;
+        say(number, text, later(fault == 4 ? 50 : 1500));
+        break;
     }
 }
 
@@ -188,21 +185,20 @@ std::string SeededStore::carry_out(Peer *peer, const Words &words)
 {
     const std::string &name = words[0];
     if (name == "HELLO") {
-        return list({text("proto"), number(2), text("mode"), text("standalone"),
-                     text("role"), text("master")});
+        return hello("standalone");
     } else if (name == "TIME") {
-        return list({text(std::to_string(time_us() / 1000000)),
-                     text(std::to_string(time_us() % 1000000))});
+        return list({bulk(std::to_string(time_us() / 1000000)),
+                     bulk(std::to_string(time_us() % 1000000))});
     } else if (name == "PING") {
-        return list({text("pong"), text("")});
+        return list({bulk("pong"), bulk("")});
     } else if (name == "SUBSCRIBE") {
         peer->is_subscribed = true;
-        return list({text("subscribe"), text(words[1]), number(1)});
+        return list({bulk("subscribe"), bulk(words[1]), number(1)});
     } else if (name == "XPENDING") {
         return model_->pending(words[1], words.back());
     } else if (name == "FUNCTION") {
         has_functions_ = !std::exchange(loses_functions_again_, false);
-        return text("lawn");
+        return bulk("lawn");
     } else if (name == "FCALL" || name == "FCALL_RO") {
         const size_t keys = static_cast<size_t>(integer(words[2]));
         const Words args(words.begin() + 3 + static_cast<ptrdiff_t>(keys),
@@ -223,9 +219,7 @@ void SeededStore::publish(const std::string &message)
         }
     }
     for (const SeededNetwork::Number peer : all) { // any may be gone then
-        if (!fail(peer, message)) {
-            say(peer, message);
-        }
+        reply(peer, message);
     }
 }
 
@@ -260,10 +254,8 @@ void SeededStore::feed_readers()
             fed.emplace_back(number, found);
         }
     }
-    for (const auto &[number, reply] : fed) {
-        if (!fail(number, reply)) {
-            say(number, reply);
-        }
+    for (const auto &[number, found] : fed) {
+        reply(number, found);
     }
 }
 

@@ -76,12 +76,12 @@ private:
 
     void publish(const std::string &message) override;
     void serve(SeededNetwork::Number number, Peer *peer, const Words &words);
-    bool may_fail() const;
+    bool is_planned() const;
     bool refuse(SeededNetwork::Number number, const Words &words);
     bool refuse(SeededNetwork::Number number, const Words &words,
                 unsigned fault);
-    bool fail(SeededNetwork::Number number, const std::string &reply);
-    bool fail(SeededNetwork::Number number, const std::string &reply,
+    void reply(SeededNetwork::Number number, const std::string &text);
+    void fail(SeededNetwork::Number number, const std::string &text,
               unsigned fault);
     void say(SeededNetwork::Number number, const std::string &reply,
              int64_t delay_us = 0);

@@ -111,31 +111,30 @@ TEST(Seeded, WithoutFaultsAllIsDeliveredAtOnce)
     }
 }
 
-// What is under way to it goes to the other when that looks for leases that are
-// over, and not after a lease.
-TEST(Seeded, AConsumerThatClosesHoldsNothingBack)
+// One of two programs has something close at any moment around the deliveries.
+void close_at_each_moment(int64_t SeededWorld::Options::*goes_us,
+                          int64_t most_late_us)
 {
     SeededWorld::Options options;
     options.is_prompt = true;
     options.programs = 2;
     for (uint64_t seed = 1; seed <= scaled(2000); ++seed) {
-        options.consumer_goes_us =
-            1000000 + static_cast<int64_t>(seed * 977 % 350000);
-        ASSERT_LE(lateness_of(seed, options), 260000) << "seed " << seed;
+        options.*goes_us = 1000000 + static_cast<int64_t>(seed * 977 % 350000);
+        ASSERT_LE(lateness_of(seed, options), most_late_us) << "seed " << seed;
     }
+}
+
+// What is under way to it goes to the other when that looks for leases that are
+// over, and not after a lease.
+TEST(Seeded, AConsumerThatClosesHoldsNothingBack)
+{
+    close_at_each_moment(&SeededWorld::Options::consumer_goes_us, 260000);
 }
 
 // The other pump waits 20 ms for it, at first.
 TEST(Seeded, APumpThatClosesIsReplacedAtOnce)
 {
-    SeededWorld::Options options;
-    options.is_prompt = true;
-    options.programs = 2;
-    for (uint64_t seed = 1; seed <= scaled(2000); ++seed) {
-        options.pump_goes_us =
-            1000000 + static_cast<int64_t>(seed * 977 % 350000);
-        ASSERT_LE(lateness_of(seed, options), 25000) << "seed " << seed;
-    }
+    close_at_each_moment(&SeededWorld::Options::pump_goes_us, 25000);
 }
 
 // All that the server was told, and said.
