@@ -17,8 +17,7 @@ namespace
 constexpr size_t most_in_batch = 200;
 constexpr uint64_t first_pause_us = 20000;
 constexpr unsigned most_doublings = 7;
-// After a batch of so many the next one waits, until there is enough for it.
-constexpr size_t many = 8;
+// A batch that is not large comes so long after the one before.
 constexpr size_t most_awaited = 64;
 constexpr uint64_t apart_us = 3000;
 
@@ -154,10 +153,7 @@ void Answers::send(unsigned shard)
     const bool is_done = attempt([&] {
         take_batch(s);
         if (!s->sent.empty()) {
-            s->not_before =
-                s->sent.size() < many
-                    ? 0
-                    : link_.loop().now() + lawn_time_from_usec(apart_us);
+            s->not_before = link_.loop().now() + lawn_time_from_usec(apart_us);
             link_.call(call_for(shard),
                        [weak = weak_from_this(), shard](const Answer &answer) {
                            if (const auto self = weak.lock()) {
