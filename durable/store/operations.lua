@@ -2,6 +2,8 @@
 --
 -- Starting, stopping, changing and asking for a timer.
 
+local FIRST_ATTEMPT = '\1\0'
+
 -- The reply to a start. A list would cost as much as the start itself.
 local function started(generation, due, is_repeated, now, state)
     return pack('<dddBB', generation, due, now, is_repeated, state)
@@ -90,7 +92,9 @@ local function put(s, keys, p, bytes)
         end
         return set
     end
-    count(s, {bytes = bytes})
+    if bytes ~= 0 then
+        count(s, {bytes = bytes})
+    end
     wake(s, keys[1], p.first)
     return nil
 end
@@ -182,6 +186,21 @@ local function admit(s, keys, ids, args, tokens, replies, now)
     return room.taken, like
 end
 
+-- A start that comes alone, of a timer without options: the reply, or nil if it
+-- is another one, or none.
+local function start_plain(s, keys, id, when, tail, now)
+    local due = not s.is_limited and byte(tail) == 0 and
+        check_start(id, when, tail, now)
+    if not due then
+        return nil
+    end
+    local name = pack('<dd', new_generations(s, now, 1), due)
+    local body = name .. FIRST_ATTEMPT .. tail
+    return put(s, keys, {n = 2, dues = {format('%d', due), id},
+        bodies = {id, body}, first = due}, 0) or
+        {name .. pack('<dBB', now, 0, PENDING)}
+end
+
 register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local n = #args / 3
     if n % 1 ~= 0 then
@@ -191,6 +210,11 @@ register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     call('HLEN', keys[2])
     local now = time()
     local s = shard_of(keys[3], now)
+    local reply = n == 1 and
+        start_plain(s, keys, args[1], args[2], args[3], now)
+    if reply then
+        return reply
+    end
     local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0
     local periodic = {}
     for i = 1, n do
@@ -211,7 +235,7 @@ register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     local generation = wanted > 0 and
         new_generations(s, now, wanted) - wanted
     local timers = new_timers()
-    local first, fresh = pack('<H', 1), pack('<dBB', now, 0, PENDING)
+    local fresh = pack('<dBB', now, 0, PENDING)
     for i = 1, n do
         if like[i] then
             local known, due = unpack_struct('<dd', replies[like[i]])
@@ -224,7 +248,7 @@ register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
                 o.mark = mark_of_start(generation)
                 tail = tail_of(o, sub(tail, o.payload))
             end
-            add_timer(timers, ids[i], dues[i], name .. first .. tail)
+            add_timer(timers, ids[i], dues[i], name .. FIRST_ATTEMPT .. tail)
             replies[i] = name .. fresh
         end
     end
