@@ -21,8 +21,12 @@ namespace
 {
 
 constexpr unsigned most_fired = 200; // by one call
-constexpr unsigned most_dues = 16;   // in one answer
-constexpr unsigned most_calls = 64;  // of a shard, without their answers
+// Due times in one answer: those of the next calls, which do not wait for the
+// answers before. Where answers come before the next call, one time is enough;
+// each is dear to the store.
+constexpr unsigned most_dues = 16;
+constexpr unsigned few_dues = 1;
+constexpr unsigned most_calls = 64; // of a shard, without their answers
 constexpr uint64_t backup_delay_us = 20000;
 constexpr uint64_t beat_us = 4000000;
 constexpr uint64_t alive_us = 10000000; // without a heart-beat
@@ -66,6 +70,7 @@ void PumpCore::start()
     const unsigned count = link_.shards();
     Schedule::Store &store = *this;
     schedule_ = std::make_unique<Schedule>(store, count, params);
+    is_near_.assign(count, false);
     is_renewing_.assign(count, false);
     errors_.assign(count, "");
     cron_errors_.assign(count, "");
@@ -169,23 +174,25 @@ void PumpCore::flush()
 void PumpCore::fire(unsigned shard, uint64_t call)
 {
     ++stats_.calls;
+    const unsigned dues = is_near_[shard] ? few_dues : most_dues;
     Call c;
     c.function = "lawn_fire";
     c.tells_shards = true;
     c.keys = {Key::due,  Key::body,   Key::meta,   Key::out,
               Key::push, Key::ended0, Key::ended1, Key::cron};
     c.args = {std::to_string(most_fired), std::to_string(config_.prefetch_us),
-              std::to_string(most_dues)};
+              std::to_string(dues)};
     c.shard = shard;
-    link_.call(std::move(c),
-               [weak = weak_from_this(), shard, call](const Answer &answer) {
-                   if (const auto self = weak.lock()) {
-                       self->on_fired(shard, call, answer);
-                   }
-               });
+    link_.call(std::move(c), [weak = weak_from_this(), shard, call,
+                              dues](const Answer &answer) {
+        if (const auto self = weak.lock()) {
+            self->on_fired(shard, call, dues, answer);
+        }
+    });
 }
 
-void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
+void PumpCore::on_fired(unsigned shard, uint64_t call, unsigned dues,
+                        const Answer &answer)
 {
     if (is_closed_) {
         return;
@@ -205,15 +212,16 @@ void PumpCore::on_fired(unsigned shard, uint64_t call, const Answer &answer)
     for (const int64_t late : fired.late_us) {
         lawn_histogram_add(&stats_.lateness_us, static_cast<uint64_t>(late));
     }
-    lawn_histogram_add(
-        &stats_.round_trip_us,
-        static_cast<uint64_t>(lawn_time_to_usec(now - answer.sent)));
+    const auto round_trip_us =
+        static_cast<uint64_t>(lawn_time_to_usec(now - answer.sent));
+    lawn_histogram_add(&stats_.round_trip_us, round_trip_us);
+    is_near_[shard] = round_trip_us < config_.coalesce_us;
     link_.note_time(shard, answer.sent, fired.now_us);
     FireReply reply;
     reply.now_us = fired.now_us;
     reply.fired = fired.fired();
     reply.is_more = fired.more;
-    reply.is_full = fired.due_us.size() >= most_dues;
+    reply.is_full = fired.due_us.size() >= dues;
     reply.dues = std::move(fired.due_us);
     schedule_->on_answer(shard, call, std::move(reply), now);
     if (fired.cron > 0) {

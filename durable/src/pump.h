@@ -60,7 +60,8 @@ private:
     void fire(unsigned shard, uint64_t call) override;
     int64_t store_time(unsigned shard, lawn_time_t time) override;
     lawn_time_t send_time(unsigned shard, int64_t store_us) override;
-    void on_fired(unsigned shard, uint64_t call, const Answer &answer);
+    void on_fired(unsigned shard, uint64_t call, unsigned dues,
+                  const Answer &answer);
     // Keeps in *error why the call that was to do `what` has failed, unless
     // that passes.
     static void note_failure(const std::string &what, const Answer &answer,
@@ -89,6 +90,7 @@ private:
     std::unique_ptr<Schedule> schedule_;
     std::vector<std::unique_ptr<Channel>> channels_;
     std::unordered_map<std::string, unsigned> shard_of_channel_;
+    std::vector<bool> is_near_; // answers of a shard come soon
     std::vector<bool> is_renewing_;
     std::vector<std::string> errors_;      // why a shard cannot be fired, or ""
     std::vector<std::string> cron_errors_; // the same of its cron timers

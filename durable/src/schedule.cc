@@ -136,8 +136,10 @@ void Schedule::on_answer(unsigned shard, uint64_t call, FireReply reply,
     s->lost = 0;
     s->not_before = 0;
     s->dues = std::move(reply.dues);
-    s->known_us =
-        reply.is_full ? s->dues.back() : reply.now_us + params_.prefetch_us;
+    s->known_us = reply.now_us + params_.prefetch_us;
+    if (reply.is_full) {
+        s->known_us = std::min(s->known_us, s->dues.back());
+    }
     if (s->wake_call < call) {
         s->wake_us = never_us; // the answer has it
     } else if (s->wake_us <= reply.now_us) {

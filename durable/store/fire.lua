@@ -149,7 +149,7 @@ end
 -- The reply: [now, [lateness], more, cron timers, [due times]]. If there are
 -- `most` due times, more may follow.
 local function upcoming(f, horizon, most, is_more)
-    local list = call('ZRANGE', f.due, 0, most - 1, 'WITHSCORES')
+    local list = call('ZRANGE', f.due, '0', most - 1, 'WITHSCORES')
     local times = {}
     local limit = f.now + horizon
     for i = 2, #list, 2 do
@@ -169,7 +169,7 @@ end
 
 -- Takes what has fired out of the ZSET, and does what else it comes to.
 local function settle(f, done, ended0, ended1)
-    call('ZREMRANGEBYRANK', f.due, 0, done - 1)
+    call('ZREMRANGEBYRANK', f.due, '0', done - 1)
     for _, p in ipairs(f.periodic) do
         rearm(f, p[1], p[2], p[3], p[4])
     end

@@ -1,8 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
-// What clients and consumers send with one call. The pauses between calls are
-// short: a machine that stands still just then lets one pass, so one try is not
-// enough to see it.
+// What clients, consumers and pumps send with one call. The pauses between
+// calls are short: a machine that stands still just then lets one pass, so one
+// try is not enough to see it.
 
 #include "flow_fixture.h"
 
@@ -28,6 +28,16 @@ protected:
     Result *begin_start(const std::string &id)
     {
         return client.begin_start(Client::in_an_hour(id.c_str()));
+    }
+
+    // By a pump that the client has.
+    void fire_one()
+    {
+        lawn_durable_start_t start = {};
+        start.id = "t";
+        const Result *const started = client.begin_start(start);
+        client.run_until([started] { return started->is_answered; });
+        client.run_until([this] { return client.count().count == 0; });
     }
 
     RedisServer server;
@@ -67,7 +77,7 @@ TEST_F(DurableBatches, AfterManyStartsTheNextOnesWaitForEachOther)
     EXPECT_EQ(least, 1U);
 }
 
-TEST_F(DurableBatches, AfterManyAnswersTheNextOnesWaitForEachOther)
+TEST_F(DurableBatches, AfterAnAnswerTheNextOnesWaitForEachOther)
 {
     lawn_durable_pump_t *pump = nullptr;
     const lawn_durable_pump_params_t params = {};
@@ -83,24 +93,69 @@ TEST_F(DurableBatches, AfterManyAnswersTheNextOnesWaitForEachOther)
     };
     unsigned long least = ULONG_MAX;
     for (size_t i = 1; i <= tries && least > 1; ++i) {
-        for (const char *const id :
-             {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+        for (const char *const id : {"a", "b", "c"}) {
             lawn_durable_start_t start = {};
             start.id = id;
             EXPECT_EQ(lawn_durable_start(client, &start, nullptr, nullptr),
                       LAWN_OK);
         }
-        client.run_until([&] { return taker.given.size() == 10; });
-        answer(8);
-        client.run_until([&] { return taker.answered == 10 * i - 2; });
+        client.run_until([&] { return taker.given.size() == 3; });
+        answer(1);
+        client.run_until([&] { return taker.answered == 3 * i - 2; });
         const unsigned long before = server.calls("xack");
         answer(1);
         lawn_durable_poll(client); // would send it
         answer(1);
-        client.run_until([&] { return taker.answered == 10 * i; });
+        client.run_until([&] { return taker.answered == 3 * i; });
         least = std::min(least, server.calls("xack") - before);
     }
     EXPECT_EQ(least, 1U);
+}
+
+// How many due times the calls of pumps have asked for, the latest call first.
+std::vector<std::string> due_times_asked_for(RedisServer *server)
+{
+    std::vector<std::string> counts;
+    for (const Reply &entry :
+         server->command({"SLOWLOG", "GET", "-1"}).elements) {
+        const Reply &command = entry[3];
+        if (command.size() > 1 && command[1].string == "lawn_fire") {
+            counts.push_back(command.elements.back().string);
+        }
+    }
+    return counts;
+}
+
+// Each costs the store some time. Where answers come before the next call may
+// be made, one is enough.
+TEST_F(DurableBatches, APumpAsksAServerThatIsNearForOneDueTime)
+{
+    server.command({"CONFIG", "SET", "slowlog-max-len", "100000"});
+    server.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
+    lawn_durable_pump_t *pump = nullptr;
+    lawn_durable_pump_params_t params = {};
+    params.coalesce_us = 100000;
+    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    std::vector<std::string> counts;
+    for (int i = 0; i < 20 && (counts.size() < 2 || counts[0] != "1"); ++i) {
+        fire_one();
+        counts = due_times_asked_for(&server);
+    }
+    EXPECT_EQ(counts.front(), "1");
+    EXPECT_EQ(counts.back(), "16"); // it was not known how near the server is
+}
+
+TEST_F(DurableBatches, APumpAsksAServerThatIsFarForTheTimesOfTheNextCalls)
+{
+    server.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
+    lawn_durable_pump_t *pump = nullptr;
+    lawn_durable_pump_params_t params = {};
+    params.coalesce_us = 1; // no answer comes within it
+    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    fire_one();
+    const std::vector<std::string> counts = due_times_asked_for(&server);
+    EXPECT_GE(counts.size(), 2U);
+    EXPECT_EQ(counts.front(), "16");
 }
 
 } // namespace

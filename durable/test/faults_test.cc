@@ -115,7 +115,7 @@ const Fault faults[] = {
      "        call('ZREM', f.due, unpack(ids))\n"
      "        local done, failure =\n            fire_all("},
     {"AppendsAndDoesNotRemove", "refired", start_some,
-     "    call('ZREMRANGEBYRANK', f.due, 0, done - 1)\n", ""},
+     "    call('ZREMRANGEBYRANK', f.due, '0', done - 1)\n", ""},
     {"FiresEarly", "early", start_some,
      "call('ZRANGE', f.due, '-inf', now, 'BYSCORE'",
      "call('ZRANGE', f.due, '-inf', now + 50000, 'BYSCORE'"},
