@@ -26,9 +26,10 @@ namespace lawn_verify
 namespace
 {
 
-constexpr std::array<const char *, 12> kind_names = {
-    "start",   "started", "stop",    "stopped", "update",   "updated",
-    "unheard", "refused", "deliver", "answer",  "answered", "fault"};
+constexpr std::array<const char *, 13> kind_names = {
+    "start",    "started",  "stop",    "stopped", "update",
+    "updated",  "unheard",  "refused", "deliver", "answer",
+    "answered", "periodic", "fault"};
 
 int open_to_append(const std::string &path)
 {

@@ -30,6 +30,7 @@ enum class EventKind {
     deliver,  // the handler has the timer; `fired_us` by the store's clock
     answer,   // the handler answers with `word`: done, retry or fail
     answered, // .. and the store took it (`word` is "late" if it was too late)
+    periodic, // a periodic timer was started; `fired_us` is its period
     // The run did `word` at `time_us` and mended it at `due_us`. If it is
     // word_failover, the store at `fired_us` lost what was done since
     // `time_us`, or some of that.

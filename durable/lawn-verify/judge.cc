@@ -70,6 +70,9 @@ void Judge::hear_delivery(const Event &event)
 
 void Judge::hear(const Event &event)
 {
+    if (hear_periodic(event)) {
+        return;
+    }
     const Asked asked = {event.time_us, event.word == word_async};
     switch (event.kind) {
     case EventKind::start: {
@@ -133,6 +136,8 @@ void Judge::hear(const Event &event)
     case EventKind::answered:
         hear_answer(event);
         break;
+    case EventKind::periodic:
+        break;
     case EventKind::fault:
         faults_.push_back(event);
         if (event.word == word_failover) {
@@ -159,6 +164,9 @@ Verdict Judge::verdict()
     judge_starts();
     for (const auto &[id, timer] : timers_) {
         judge_timer(id, timer);
+    }
+    for (const auto &[id, timer] : periodic_) {
+        judge_periodic(id, timer);
     }
     if (verdict_.duplicates > faults_.size() * limits_.duplicates_per_fault) {
         verdict_.violations["duplicates"] = verdict_.duplicates;

@@ -44,12 +44,14 @@ struct Verdict {
     uint64_t replaced = 0;     // by a later start or update, before they fired
     uint64_t delivered = 0;    // generations that were delivered at least once
     uint64_t retried = 0;      // deliveries with an attempt above 1
+    uint64_t occurrences = 0;  // of periodic timers, that were delivered
     uint64_t duplicates = 0;   // repeated deliveries of one attempt
     uint64_t faults = 0;
     // What failovers explain, and nothing else would:
     uint64_t forgotten = 0; // acknowledged with `async`, and never delivered
-    uint64_t forgotten_stops = 0; // so acknowledged; delivered all the same
-    uint64_t rolled_back = 0;     // deliveries of what had been delivered
+    uint64_t forgotten_stops = 0;   // so acknowledged; delivered all the same
+    uint64_t rolled_back = 0;       // deliveries of what had been delivered
+    uint64_t occurrences_again = 0; // those of them of periodic timers
     // How often, by name:
     //   lost        acknowledged, not stopped, and never delivered
     //   early       fired, or delivered, before it was due
@@ -62,6 +64,7 @@ struct Verdict {
     //   stopped     fired although the stop was acknowledged
     //   denied      a stop's answer that cannot be true
     //   retry       a retry was acknowledged, and there was none
+    //   gap         an occurrence of a periodic timer that was left out
     //   duplicates  more than the faults explain
     std::map<std::string, uint64_t> violations;
     std::vector<std::string> examples; // a line for each of the first few

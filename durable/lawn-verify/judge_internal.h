@@ -70,6 +70,15 @@ struct Update {
     Asked asked;
 };
 
+// Its occurrences have no generations of their own that anybody was told of.
+struct Periodic {
+    int64_t first_us = 0;
+    int64_t every_us = 0;
+    int64_t stop_asked_us = 0; // 0: it was not stopped
+    int64_t stopped_us = 0;
+    std::map<int64_t, Generation> occurrences; // by due time
+};
+
 class Judge
 {
 public:
@@ -86,6 +95,8 @@ private:
     void hear_stop(const Event &event);
     void hear_answer(const Event &event);
     void hear_delivery(const Event &event);
+    // Whether the event is of a periodic timer.
+    bool hear_periodic(const Event &event);
 
     void object(const char *violation, const std::string &id,
                 uint64_t generation, const std::string &why);
@@ -101,6 +112,7 @@ private:
     void judge_end(const std::string &id, const Timer &timer, uint64_t number);
     void judge_stop(const std::string &id, const Timer &timer,
                     const Stop &stop);
+    void judge_periodic(const std::string &id, const Periodic &timer);
     bool is_ended(const Timer &timer, uint64_t number) const;
     bool is_fault_near(int64_t from_us, int64_t to_us) const;
     // Whether a failover may have undone what was done between two times, or
@@ -110,6 +122,7 @@ private:
 
     const Limits limits_;
     std::unordered_map<std::string, Timer> timers_;
+    std::unordered_map<std::string, Periodic> periodic_;
     std::unordered_map<uint64_t, Start> starts_;
     std::unordered_map<uint64_t, Update> updates_;
     std::vector<Event> faults_;

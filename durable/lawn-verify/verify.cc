@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "judge.h"
+#include "periodic.h"
 #include "processes.h"
 #include "worker.h"
 
@@ -171,6 +172,7 @@ private:
         int64_t begun_us; // as in a history
     };
 
+    Settings settings();
     std::string do_harm();
     void mend(const Wound &wound);
     void note(const std::vector<Event> &faults);
@@ -249,6 +251,14 @@ std::string Verify::do_harm()
     }
 }
 
+Settings Verify::settings()
+{
+    Settings settings;
+    settings.url = processes_.store().url();
+    settings.name_space = verify_space;
+    return settings;
+}
+
 // Waits until every timer has fired and was answered.
 std::string Verify::drain()
 {
@@ -258,10 +268,7 @@ std::string Verify::drain()
     const auto on_stats = [](void *arg, const lawn_durable_stats_t *stats) {
         static_cast<Answer *>(arg)->stats = *stats;
     };
-    Settings settings;
-    settings.url = processes_.store().url();
-    settings.name_space = verify_space;
-    Client client(settings);
+    Client client(settings());
     const int64_t until_us = monotonic_now() + drain_us;
     while (monotonic_now() < until_us) {
         // Starts a pump again that has not reached the store in time.
@@ -295,7 +302,16 @@ std::string Verify::drain()
 
 std::string Verify::run()
 {
-    std::string wrong = do_harm();
+    const bool is_replicated = options_.sizes.kind == Processes::Kind::failover;
+    PeriodicTimers periodic(settings(), is_replicated ? 1 : LAWN_DURABLE_FSYNC,
+                            notes_);
+    std::string wrong = periodic.start();
+    if (wrong.empty()) {
+        wrong = do_harm();
+    }
+    if (wrong.empty()) {
+        wrong = periodic.stop();
+    }
     if (wrong.empty()) {
         progress_.show("ending the clients, " + watcher_.text());
         wrong = processes_.end_clients();
@@ -322,8 +338,8 @@ Verdict Verify::judge_history(size_t &unread)
     return judge(events, limits);
 }
 
-const char *const always_shown[] = {"lost", "early", "stopped", "doubled",
-                                    "refired"};
+const char *const always_shown[] = {"lost",    "early",   "stopped",
+                                    "doubled", "refired", "gap"};
 
 void print_verdict(const Verdict &verdict, Verify &verify,
                    const Options &options, bool is_json)
@@ -349,11 +365,13 @@ void print_verdict(const Verdict &verdict, Verify &verify,
     row("acknowledged_stops", verdict.stopped);
     row("replaced", verdict.replaced);
     row("delivered", verdict.delivered);
+    row("occurrences", verdict.occurrences);
     row("retried", verdict.retried);
     row("duplicates", verdict.duplicates);
     row("forgotten", verdict.forgotten);
     row("forgotten_stops", verdict.forgotten_stops);
     row("rolled_back", verdict.rolled_back);
+    row("occurrences_again", verdict.occurrences_again);
     for (const char *name : always_shown) {
         row(name, verdict.count(name));
     }

@@ -99,6 +99,14 @@ void restart_one(FaultsWorld &world)
     world.settle();
 }
 
+void start_a_periodic_one(FaultsWorld &world)
+{
+    const std::string id = world.start_periodic(20 * ms);
+    world.run(200 * ms);
+    world.stop(id);
+    world.settle();
+}
+
 struct Fault {
     const char *name;
     const char *violation;
@@ -145,6 +153,11 @@ const Fault faults[] = {
     {"AnUpdateIsLost", "mixed", update_one,
      "    return {1, generation, due, now}\n",
      "    return {1, generation, due + 1000000, now}\n"},
+    {"AnOccurrenceIsLeftOut", "gap", start_a_periodic_one,
+     "math.min(due + unpack_struct('<d', o.every), MOST)",
+     "due + 2 * unpack_struct('<d', o.every)"},
+    {"AnOccurrenceFiresAgain", "refired", start_a_periodic_one,
+     "math.min(due + unpack_struct('<d', o.every), MOST)", "due"},
     {"AGenerationIsGivenTwice", "mixed", restart_one,
      "        new_generations(s, now, wanted) - wanted\n", "        0\n"},
 };
@@ -178,8 +191,8 @@ TEST_P(Faults, AreNotFoundWhereThereIsNone)
     const Verdict verdict = world.verdict();
     EXPECT_TRUE(verdict.is_good())
         << (verdict.examples.empty() ? "" : verdict.examples.front());
-    EXPECT_GT(verdict.acknowledged, 0u);
-    EXPECT_GT(verdict.delivered + verdict.stopped, 0u);
+    EXPECT_GT(verdict.acknowledged + verdict.occurrences, 0u);
+    EXPECT_GT(verdict.delivered + verdict.stopped + verdict.occurrences, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(InTheStore, Faults, testing::ValuesIn(faults),

@@ -145,6 +145,22 @@ uint64_t FaultsWorld::start(const std::string &id, int64_t delay_us,
     return operation;
 }
 
+std::string FaultsWorld::start_periodic(int64_t every_us)
+{
+    const std::string id = "periodic-" + std::to_string(++operations_);
+    lawn_durable_start_t start = {};
+    start.id = id.c_str();
+    start.payload = "-";
+    start.payload_size = 1;
+    start.delay_us = static_cast<uint64_t>(every_us);
+    start.every_us = static_cast<uint64_t>(every_us);
+    lawn_durable_result_t result = {};
+    EXPECT_EQ(lawn_durable_start_sync(durable_, &start, &result), LAWN_OK);
+    note(EventKind::periodic, 0, id, result.generation, result.due_us, "")
+        .fired_us = every_us;
+    return id;
+}
+
 void FaultsWorld::stop(const std::string &id)
 {
     const uint64_t operation = ++operations_;

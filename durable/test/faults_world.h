@@ -43,6 +43,8 @@ public:
     // with the mark "r" is tried again twice.
     uint64_t start(const std::string &id, int64_t delay_us,
                    const char *mark = "", uint64_t operation = 0);
+    // A periodic timer of an id of its own, which is returned.
+    std::string start_periodic(int64_t every_us);
     void stop(const std::string &id);
     // The timer that was started or updated last.
     void update(const std::string &id, int64_t delay_us);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <vector>
 
 namespace lawn_test
@@ -88,6 +89,23 @@ public:
         events_.back().due_us = due;
         events_.back().fired_us = fired;
         events_.back().attempt = attempt;
+        return *this;
+    }
+
+    Story &periodic(int64_t time, const char *id, int64_t first, int64_t every)
+    {
+        add(lawn_verify::EventKind::periodic, time, 0, id, 1);
+        events_.back().due_us = first;
+        events_.back().fired_us = every;
+        return *this;
+    }
+
+    // Of a periodic timer, in time.
+    Story &occur(const char *id, std::initializer_list<int64_t> dues)
+    {
+        for (const int64_t due : dues) {
+            deliver(due + 2, 0, id, 1, due, due + 1);
+        }
         return *this;
     }
 
