@@ -155,7 +155,7 @@ void lawn_durable_close(lawn_durable_t *durable)
     }
     durable->is_closing = true;
     while (!durable->attached.empty()) {
-        delete *durable->attached.begin();
+        delete durable->attached.front();
     }
     // What they have said last, such as answers of consumers.
     attempt([&] { durable->loop.flush_marked(); });

@@ -10,13 +10,14 @@
 #include "src/link.h"
 #include "src/repeat.h"
 
-#include <map>
+#include <algorithm>
+#include <list>
 #include <memory>
 #include <new>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lawn::durable
 {
@@ -69,9 +70,8 @@ struct lawn_durable {
     lawn_durable_params_t params = {}; // without pointers; defaults filled in
     lawn::durable::Loop loop;
     std::unique_ptr<lawn::durable::Link> link;
-    std::set<lawn::durable::Attached *> attached;
-    std::map<lawn::durable::Repeat *, std::unique_ptr<lawn::durable::Repeat>>
-        repeats;
+    std::vector<lawn::durable::Attached *> attached;
+    std::list<std::unique_ptr<lawn::durable::Repeat>> repeats;
     bool is_closing = false;      // lawn_durable_close() is running
     bool is_closing_part = false; // a consumer or a pump is being closed
     mutable std::string error;    // what lawn_durable_error() points to
@@ -111,16 +111,16 @@ public:
         : core(std::make_shared<Core>(durable, std::forward<Args>(args)...)),
           durable_(durable)
     {
-        durable_->attached.insert(this);
+        durable_->attached.push_back(this);
         if (!attempt([this] { core->open(); })) {
-            durable_->attached.erase(this);
+            detach();
             throw std::bad_alloc();
         }
     }
 
     ~Handle() override
     {
-        durable_->attached.erase(this);
+        detach();
         const Within closing(&durable_->is_closing_part);
         core->close();
         if (durable_->loop.is_polling() &&
@@ -140,6 +140,12 @@ public:
     const std::shared_ptr<Core> core;
 
 private:
+    void detach()
+    {
+        std::vector<Attached *> &all = durable_->attached;
+        all.erase(std::find(all.begin(), all.end(), this));
+    }
+
     lawn_durable_t *const durable_;
 };
 

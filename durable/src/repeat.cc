@@ -25,9 +25,10 @@ void Repeat::make(lawn_durable *durable, Call call, Done done)
     std::unique_ptr<Repeat> repeat(
         new Repeat(durable, std::move(call), std::move(done)));
     Repeat *const self = repeat.get();
-    durable->repeats[self] = std::move(repeat);
+    durable->repeats.push_back(std::move(repeat));
+    self->at_ = std::prev(durable->repeats.end());
     if (!attempt([self] { self->send(); })) {
-        durable->repeats.erase(self);
+        durable->repeats.erase(self->at_);
         throw std::bad_alloc();
     }
 }
@@ -36,7 +37,7 @@ void Repeat::end_all(lawn_durable *durable)
 {
     for (auto next = durable->repeats.begin();
          next != durable->repeats.end();) {
-        Repeat *const self = (next++)->first;
+        Repeat *const self = (next++)->get();
         if (self->pause_.is_active()) {
             self->pause_.stop();
             const std::string error = std::move(self->error_);
@@ -68,7 +69,7 @@ void Repeat::on_answer(const Answer &answer)
 void Repeat::finish(const Answer &answer)
 {
     done_(answer);
-    durable_->repeats.erase(this);
+    durable_->repeats.erase(at_);
 }
 
 } // namespace lawn::durable

@@ -8,6 +8,8 @@
 
 #include "src/link.h"
 
+#include <list>
+#include <memory>
 #include <string>
 
 struct lawn_durable;
@@ -33,6 +35,7 @@ private:
     lawn_durable *const durable_;
     const Call call_;
     const Done done_;
+    std::list<std::unique_ptr<Repeat>>::iterator at_; // in those of the client
     Timer pause_;
     std::string error_; // of the last answer
 };
