@@ -28,16 +28,21 @@ SeededWorld::SeededWorld(uint64_t seed, const Options &options)
 {
     store_.begin(&network_, 1 + static_cast<unsigned>(network_.random(3)));
     store_.plan_fault(options.fault_step, options.fault);
-    network_.faults_permille = options.faults_permille;
-    // The one fault may come later than the end of the others.
-    is_healed_ = options.fault_step == 0 && network_.random(4) != 0;
-    faults_end_us_ =
-        network_.now() + static_cast<int64_t>(network_.random(3000)) * ms;
+    begin_faults();
     const size_t by_chance = 1 + (network_.random(3) == 0);
     const size_t programs = options.programs ? options.programs : by_chance;
     for (size_t i = 0; i < programs; ++i) {
         programs_.emplace_back(*this, "program-" + std::to_string(i));
     }
+}
+
+void SeededWorld::begin_faults()
+{
+    network_.faults_permille = options_.faults_permille;
+    // The one fault may come later than the end of the others.
+    is_healed_ = options_.fault_step == 0 && network_.random(4) != 0;
+    faults_end_us_ =
+        network_.now() + static_cast<int64_t>(network_.random(3000)) * ms;
 }
 
 void SeededWorld::object(const std::string &what)
@@ -296,7 +301,7 @@ void SeededWorld::run_until_well(int64_t limit_us)
     }
 }
 
-std::string SeededWorld::run()
+void SeededWorld::run_round()
 {
     add_timers();
     if (options_.faults_permille != 0) {
@@ -305,14 +310,6 @@ std::string SeededWorld::run()
                             static_cast<int64_t>(network_.random(1000)) * ms,
                         [to = &program] { to->do_something(); });
         }
-    }
-    SeededProgram *const first = &programs_.front();
-    if (options_.consumer_goes_us != 0) {
-        network_.at(options_.consumer_goes_us,
-                    [first] { first->close_consumer(); });
-    }
-    if (options_.pump_goes_us != 0) {
-        network_.at(options_.pump_goes_us, [first] { first->close_pump(); });
     }
     network_.at(faults_end_us_, [this] {
         network_.faults_permille = 0;
@@ -330,6 +327,23 @@ std::string SeededWorld::run()
     add_timer(network_.now(), 0);
     run_until_done(network_.now() + soon);
     run_until_well(network_.now() + soon);
+}
+
+std::string SeededWorld::run()
+{
+    SeededProgram *const first = &programs_.front();
+    if (options_.consumer_goes_us != 0) {
+        network_.at(options_.consumer_goes_us,
+                    [first] { first->close_consumer(); });
+    }
+    if (options_.pump_goes_us != 0) {
+        network_.at(options_.pump_goes_us, [first] { first->close_pump(); });
+    }
+    run_round();
+    for (unsigned i = 1; i < options_.rounds && objection_.empty(); ++i) {
+        begin_faults();
+        run_round();
+    }
     return objection_;
 }
 

@@ -36,6 +36,8 @@ class SeededWorld
 public:
     struct Options {
         unsigned faults_permille = 0; // how often what may go wrong does
+        // How often that begins anew, with the programs as they are by then.
+        unsigned rounds = 1;
         // The one command of which something goes wrong, and what does.
         uint64_t fault_step = 0;
         unsigned fault = 0;
@@ -115,6 +117,8 @@ private:
     void check_order(const Request &start, const Request &stop);
     void repeat(Request *request);
 
+    void begin_faults();
+    void run_round();
     void add_timer(int64_t time_us, uint64_t delay_us);
     void add_timers();
     bool is_done() const;
@@ -130,8 +134,8 @@ private:
     SeededNetwork network_;
     const Options options_;
     const bool is_healthy_;
-    bool is_healed_; // at the end of the faults
-    int64_t faults_end_us_;
+    bool is_healed_ = false; // at the end of the faults
+    int64_t faults_end_us_ = 0;
     bool is_late_answer_expected_ = false;
     int64_t longest_lateness_us_ = 0;
     std::deque<Timer> timers_;
