@@ -150,6 +150,21 @@ std::string SeededModel::beat(const Words &args)
     return list(names);
 }
 
+uint64_t SeededModel::write()
+{
+    ++writes_;
+    if (writes_through) {
+        make_safe(writes_, disk);
+    }
+    return writes_;
+}
+
+uint64_t SeededModel::stop_of(const std::string &id) const
+{
+    const auto found = stops_.find(id);
+    return found == stops_.end() ? 0 : found->second;
+}
+
 std::string SeededModel::start(Shard *shard, const Words &args)
 {
     std::vector<std::string> replies;
@@ -180,7 +195,7 @@ std::string SeededModel::start_one(Shard *shard, const std::string &id,
                                 : integer(when);
         const uint64_t generation = ++generation_;
         shard->bodies[id] = {head_of(generation, due, 1), tail, token, due};
-        starts_[token] = {generation, due};
+        starts_[token] = {generation, due, write()};
         wake(shard, due);
     }
     const Start &first = starts_.at(token);
@@ -210,6 +225,7 @@ std::string SeededModel::stop(Shard *shard, const std::string &id)
         return list({number(2), number(generation)});
     }
     finish(shard, id, stopped);
+    stops_[id] = write();
     return list({number(stopped), number(generation)});
 }
 

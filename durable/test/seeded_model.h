@@ -9,6 +9,7 @@
 
 #include "resp.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -34,7 +35,11 @@ public:
     struct Start {
         uint64_t generation;
         int64_t due_us;
+        uint64_t write; // its number
     };
+
+    // Where a write is safe.
+    enum Place { disk, replica, places };
 
     SeededModel(Owner &owner, unsigned shards) : owner_(owner), shards_(shards)
     {
@@ -52,6 +57,25 @@ public:
     size_t entries() const;
     // The first start with the token; nullptr: there was none.
     const Start *start_of(uint64_t token) const;
+    // The number of the write that has stopped it; 0: there was none.
+    uint64_t stop_of(const std::string &id) const;
+
+    // Returns its number.
+    uint64_t write();
+    uint64_t writes() const
+    {
+        return writes_;
+    }
+    bool writes_through = false; // to the disk, at once
+    // Together with all that was written before.
+    void make_safe(uint64_t write, Place place)
+    {
+        safe_[place] = std::max(safe_[place], write);
+    }
+    bool is_safe(uint64_t write, Place place) const
+    {
+        return write <= safe_[place];
+    }
 
 private:
     struct Body {
@@ -86,7 +110,7 @@ private:
     std::string start(Shard *shard, const resp::Words &args);
     std::string start_one(Shard *shard, const std::string &id,
                           const std::string &when, const std::string &tail);
-    static std::string stop(Shard *shard, const std::string &id);
+    std::string stop(Shard *shard, const std::string &id);
     std::string fire(Shard *shard, const resp::Words &args);
     std::string answer(Shard *shard, const resp::Words &args);
     int answer_one(Shard *shard, const std::string &entry,
@@ -111,6 +135,9 @@ private:
     uint64_t generation_ = 0;
     std::map<std::string, int64_t> pumps_;
     std::map<uint64_t, Start> starts_;
+    std::map<std::string, uint64_t> stops_; // the writes
+    uint64_t writes_ = 0;
+    uint64_t safe_[places] = {}; // the last write that is
 };
 
 } // namespace lawn_test

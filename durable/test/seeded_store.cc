@@ -121,7 +121,8 @@ bool SeededStore::refuse(SeededNetwork::Number number, const Words &words,
         loses_functions_again_ = fault == 8;
         return false;
     default:
-        if (words[0] == "FCALL" || words[0] == "FCALL_RO") {
+        if (words[0] == "FCALL" || words[0] == "FCALL_RO" ||
+            words[0] == "EVAL") {
             say(number, passing[fault - 2]);
             return true;
         }
@@ -181,6 +182,43 @@ void SeededStore::say(SeededNetwork::Number number, const std::string &reply,
     network_->send(number, reply, delay_us);
 }
 
+// An operator may change the settings; nobody changes them back soon.
+std::string SeededStore::tell_settings()
+{
+    if (network_->happens(network_->faults_permille)) {
+        model_->writes_through = false;
+    }
+    return list({bulk("appendonly"), bulk("yes"), bulk("appendfsync"),
+                 bulk(model_->writes_through ? "always" : "everysec"),
+                 bulk("no-appendfsync-on-rewrite"), bulk("no")});
+}
+
+// Whether its last write is, in time.
+bool SeededStore::makes_safe(const Peer &peer, SeededModel::Place place)
+{
+    if (network_->happens(network_->faults_permille)) {
+        return false;
+    }
+    model_->make_safe(peer.last_write, place);
+    return true;
+}
+
+std::string SeededStore::call(Peer *peer, const Words &words)
+{
+    if (!has_functions_) {
+        return "-ERR Function not found\r\n";
+    }
+    const size_t keys = static_cast<size_t>(integer(words[2]));
+    const Words args(words.begin() + 3 + static_cast<ptrdiff_t>(keys),
+                     words.end());
+    const uint64_t before = model_->writes();
+    const std::string text =
+        model_->call(words[1], keys > 0 ? words[3] : "", args);
+    peer->last_write =
+        model_->writes() > before ? model_->writes() : peer->last_write;
+    return text;
+}
+
 std::string SeededStore::carry_out(Peer *peer, const Words &words)
 {
     const std::string &name = words[0];
@@ -194,18 +232,25 @@ std::string SeededStore::carry_out(Peer *peer, const Words &words)
     } else if (name == "SUBSCRIBE") {
         peer->is_subscribed = true;
         return list({bulk("subscribe"), bulk(words[1]), number(1)});
+    } else if (name == "CONFIG" && words[2] == "appendonly") {
+        return tell_settings();
+    } else if (name == "INFO" && words.size() == 2) {
+        return bulk(words[1] == "server" ? "redis_version:7.2.4\r\n"
+                                         : "aof_enabled:1\r\n");
+    } else if (name == "EVAL") { // it writes something
+        peer->last_write = model_->write();
+        return number(0);
+    } else if (name == "WAIT") {
+        return number(makes_safe(*peer, SeededModel::replica));
+    } else if (name == "WAITAOF") {
+        return list({number(makes_safe(*peer, SeededModel::disk)), number(0)});
     } else if (name == "XPENDING") {
         return model_->pending(words[1], words.back());
     } else if (name == "FUNCTION") {
         has_functions_ = !std::exchange(loses_functions_again_, false);
         return bulk("lawn");
     } else if (name == "FCALL" || name == "FCALL_RO") {
-        const size_t keys = static_cast<size_t>(integer(words[2]));
-        const Words args(words.begin() + 3 + static_cast<ptrdiff_t>(keys),
-                         words.end());
-        return has_functions_
-                   ? model_->call(words[1], keys > 0 ? words[3] : "", args)
-                   : "-ERR Function not found\r\n";
+        return call(peer, words);
     }
     return "-ERR unknown command\r\n";
 }

@@ -28,6 +28,7 @@ public:
         SeededModel::Owner &owner = *this;
         network_ = network;
         model_.emplace(owner, shards);
+        model_->writes_through = network->random(2) == 0;
     }
 
     // Something goes wrong with the command of that number, from 1 on: what, is
@@ -72,6 +73,7 @@ private:
         bool is_subscribed = false;
         Words blocked; // XREADGROUP; empty: none
         uint64_t block = 0;
+        uint64_t last_write = 0;
     };
 
     void publish(const std::string &message) override;
@@ -86,6 +88,9 @@ private:
     void say(SeededNetwork::Number number, const std::string &reply,
              int64_t delay_us = 0);
     std::string carry_out(Peer *peer, const Words &words);
+    std::string call(Peer *peer, const Words &words);
+    std::string tell_settings();
+    bool makes_safe(const Peer &peer, SeededModel::Place place);
     void block(SeededNetwork::Number number, Peer *peer, const Words &words);
     void feed_readers();
 

@@ -29,6 +29,7 @@ SeededWorld::SeededWorld(uint64_t seed, const Options &options)
     store_.begin(&network_, 1 + static_cast<unsigned>(network_.random(3)));
     store_.plan_fault(options.fault_step, options.fault);
     begin_faults();
+    is_all_async_ = network_.random(3) != 0;
     const size_t by_chance = 1 + (network_.random(3) == 0);
     const size_t programs = options.programs ? options.programs : by_chance;
     for (size_t i = 0; i < programs; ++i) {
@@ -79,10 +80,11 @@ void SeededWorld::send(Request *request)
         start.delay_us = timer.delay_us;
         start.token = timer.token;
         start.until_known = timer.until_known;
+        start.durability = timer.durability;
         status = lawn_durable_start(durable, &start, done, request);
     } else {
-        status = lawn_durable_stop(durable, timer.id.c_str(),
-                                   LAWN_DURABLE_ASYNC, done, request);
+        status = lawn_durable_stop(durable, timer.id.c_str(), timer.durability,
+                                   done, request);
     }
     if (status != LAWN_OK) {
         object("a request is refused");
@@ -104,6 +106,8 @@ void SeededWorld::on_done(Request *request, const lawn_durable_result_t &result)
         }
     } else if (result.status == LAWN_OK) {
         check_order(*request->together, *request);
+        check_safety(store_.model().stop_of(request->timer->id),
+                     request->timer->durability);
     } else if (result.status == LAWN_ERR_IO ||
                result.status == LAWN_ERR_TIMED_OUT) {
         if (request->kind == Kind::start && request->timer->until_known &&
@@ -131,7 +135,27 @@ void SeededWorld::on_started(Request *request,
     } else if (result.generation != first->generation ||
                result.due_us != first->due_us) {
         object("a start is not answered like the first of its token");
+    } else {
+        check_safety(first->write, timer->durability);
     }
+}
+
+// Of what is acknowledged.
+void SeededWorld::check_safety(uint64_t write, int durability)
+{
+    const SeededModel::Place place = durability == LAWN_DURABLE_FSYNC
+                                         ? SeededModel::disk
+                                         : SeededModel::replica;
+    if (durability != LAWN_DURABLE_ASYNC &&
+        !store_.model().is_safe(write, place)) {
+        object("what is acknowledged is not safe");
+    }
+}
+
+int SeededWorld::random_durability()
+{
+    static const int all[] = {LAWN_DURABLE_ASYNC, LAWN_DURABLE_FSYNC, 1};
+    return is_all_async_ ? LAWN_DURABLE_ASYNC : all[network_.random(3)];
 }
 
 // The stop was asked for right behind the start.
@@ -187,6 +211,7 @@ void SeededWorld::add_timer(int64_t time_us, uint64_t delay_us)
     timer->delay_us = delay_us;
     timer->is_stopped_at_once = is_stopped;
     timer->until_known = !is_stopped && network_.random(2) == 0;
+    timer->durability = random_durability();
     network_.at(time_us, [this, timer] {
         Request *const start = request(timer, Kind::start);
         if (!timer->is_stopped_at_once) {

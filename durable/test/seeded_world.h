@@ -6,6 +6,7 @@
 //
 //   - each request is answered once, and OK only if the store has done it;
 //   - a start that is repeated with its token is answered like the first;
+//   - what is acknowledged is on the disk, or on a replica, if that was asked;
 //   - of a start and a stop that are under way together, the stop is done last;
 //   - nothing is delivered before its time, nor more than max_in_flight;
 //   - a lease that is extended is not lost, and where nothing fails an answer
@@ -95,6 +96,7 @@ private:
         uint64_t delay_us = 0;
         bool until_known = false;
         bool is_stopped_at_once = false;
+        int durability = LAWN_DURABLE_ASYNC;
         bool is_acknowledged = false;
         unsigned deliveries = 0;
     };
@@ -115,6 +117,8 @@ private:
     void on_done(Request *request, const lawn_durable_result_t &result);
     void on_started(Request *request, const lawn_durable_result_t &result);
     void check_order(const Request &start, const Request &stop);
+    void check_safety(uint64_t write, int durability);
+    int random_durability();
     void repeat(Request *request);
 
     void begin_faults();
@@ -134,6 +138,7 @@ private:
     SeededNetwork network_;
     const Options options_;
     const bool is_healthy_;
+    bool is_all_async_ = true;
     bool is_healed_ = false; // at the end of the faults
     int64_t faults_end_us_ = 0;
     bool is_late_answer_expected_ = false;
