@@ -203,8 +203,16 @@ int64_t Verdict::lateness(double per_cent) const
 Verdict judge(const std::vector<Event> &events, const Limits &limits)
 {
     Judge judge(limits);
+    // A timer may fire before its start is answered.
     for (const Event &event : events) {
-        judge.hear(event);
+        if (event.kind == EventKind::periodic) {
+            judge.hear(event);
+        }
+    }
+    for (const Event &event : events) {
+        if (event.kind != EventKind::periodic) {
+            judge.hear(event);
+        }
     }
     return judge.verdict();
 }

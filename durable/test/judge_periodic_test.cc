@@ -39,6 +39,17 @@ TEST(JudgeOfPeriodicTimers, TakesTheOccurrencesInAnyOrder)
     EXPECT_TRUE(every_ten().occur("a", {120, 100, 110}).verdict().is_good());
 }
 
+TEST(JudgeOfPeriodicTimers, LetsOneFireBeforeItsStartIsAnswered)
+{
+    const Verdict verdict = Story()
+                                .occur("a", {100, 110})
+                                .periodic(115, "a", 100, 10)
+                                .occur("a", {120})
+                                .verdict();
+    EXPECT_TRUE(verdict.is_good());
+    EXPECT_EQ(verdict.occurrences, 3u);
+}
+
 TEST(JudgeOfPeriodicTimers, FindsAnOccurrenceThatIsNone)
 {
     expect_only(every_ten().occur("a", {100, 105, 110}).verdict(), "invented");
