@@ -71,7 +71,7 @@ size_t SeededModel::timers() const
 {
     size_t count = 0;
     for (const Shard &shard : shards_) {
-        count += shard.bodies.size();
+        count += shard.bodies.size() + shard.sought.size();
     }
     return count;
 }
@@ -126,6 +126,10 @@ std::string SeededModel::call(const std::string &function,
         return extend(shard, args);
     } else if (function == "lawn_release") {
         return release(shard, args);
+    } else if (function == "lawn_cron") {
+        return cron(shard, args);
+    } else if (function == "lawn_renew") {
+        return renew(shard, args);
     } else if (function == "lawn_join") {
         return bulk(args.back());
     } else if (function == "lawn_beat") {
@@ -267,7 +271,9 @@ std::string SeededModel::fire(Shard *shard, const Words &args)
             times.push_back(number(due));
         }
     }
-    return list({number(now), list(late), number(0), number(0), list(times)});
+    const auto cron = static_cast<int64_t>(shard->sought.size() + shard->gone);
+    return list(
+        {number(now), list(late), number(0), number(cron), list(times)});
 }
 
 void SeededModel::wake(Shard *shard, int64_t due_us)

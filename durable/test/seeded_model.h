@@ -52,7 +52,11 @@ public:
                         const std::string &consumer) const;
     std::string read(const resp::Words &words);
 
-    // Timers that have not ended.
+    // A timer of cron fires whose next time is not known, among `gone` others
+    // that need none any more.
+    void seek(size_t shard, uint64_t gone);
+
+    // Timers that have not ended, or whose next times are sought.
     size_t timers() const;
     size_t entries() const;
     // The first start with the token; nullptr: there was none.
@@ -104,6 +108,8 @@ private:
         std::map<std::string, Body> bodies;
         std::map<std::string, End> ends;
         std::map<unsigned, Entry> stream;
+        std::map<std::string, uint64_t> sought; // generations
+        uint64_t gone = 0;                      // beside those
         int64_t wake_us = INT64_MAX;
     };
 
@@ -121,6 +127,8 @@ private:
     std::string extend(Shard *shard, const resp::Words &args);
     static std::string release(Shard *shard, const resp::Words &args);
     std::string read_shard(Shard *shard, const resp::Words &words);
+    static std::string cron(Shard *shard, const resp::Words &args);
+    static std::string renew(Shard *shard, const resp::Words &args);
     std::string beat(const resp::Words &args);
     void wake(Shard *shard, int64_t due_us);
     static size_t index_of(const std::string &key);

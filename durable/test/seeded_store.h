@@ -49,6 +49,10 @@ public:
     {
         return *model_;
     }
+    void seek(uint64_t gone)
+    {
+        model_->seek(network_->random(3), gone);
+    }
     uint64_t commands() const
     {
         return commands_;

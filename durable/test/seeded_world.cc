@@ -240,6 +240,10 @@ void SeededWorld::add_timers()
         add_timer(is_burst ? time : when(),
                   is_burst ? 0 : network_.random(100) * ms);
     }
+    if (network_.random(4) == 0) {
+        const uint64_t gone = network_.random(2) * 150;
+        network_.at(when(), [this, gone] { store_.seek(gone); });
+    }
 }
 
 bool SeededWorld::is_done() const
