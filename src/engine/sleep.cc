@@ -157,7 +157,7 @@ bool owns_epoll_fd(const Engine *engine)
 }
 
 // True if both descriptors are open and belong to this engine alone.
-bool is_open(const Engine *engine, uint64_t *left_p = nullptr)
+bool is_whole(const Engine *engine, uint64_t *left_p = nullptr)
 {
     return engine->forks == forks && owns_timer_fd(engine, left_p) &&
            owns_epoll_fd(engine);
@@ -165,7 +165,7 @@ bool is_open(const Engine *engine, uint64_t *left_p = nullptr)
 
 lawn_status_t open_sleep(Engine *engine, uint64_t *left_p = nullptr)
 {
-    if (LAWN_LIKELY(is_open(engine, left_p))) {
+    if (LAWN_LIKELY(is_whole(engine, left_p))) {
         return LAWN_OK;
     }
     close_sleep(engine);
@@ -322,7 +322,7 @@ void lawn::unwatch(lawn_engine_t *handle, lawn_source_t *source)
     const Engine *const engine = impl_of(handle);
     const int fd = source->fd;
     source->fd = -1;
-    if (fd < 0 || !is_open(engine)) {
+    if (fd < 0 || !is_whole(engine)) {
         return;
     }
     for (const lawn_source_t *i = engine->first; i; i = i->next) {

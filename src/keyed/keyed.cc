@@ -96,7 +96,7 @@ void forget(lawn_keyed_t *keyed, Node **place)
     give_back(keyed, node);
 }
 
-void on_expired(lawn_timer_t *timer, lawn_time_t now)
+void on_member_expired(lawn_timer_t *timer, lawn_time_t now)
 {
     const Node *const node = reinterpret_cast<Node *>(timer);
     lawn_keyed_t *const keyed = node->keyed;
@@ -110,11 +110,12 @@ void on_expired(lawn_timer_t *timer, lawn_time_t now)
 
 const Node *node_of(const lawn_timer_t *timer)
 {
-    return timer->expired == on_expired ? reinterpret_cast<const Node *>(timer)
-                                        : nullptr;
+    return timer->expired == on_member_expired
+               ? reinterpret_cast<const Node *>(timer)
+               : nullptr;
 }
 
-void on_drain(lawn_timer_t *timer)
+void on_member_drain(lawn_timer_t *timer)
 {
     const Node *const node = reinterpret_cast<const Node *>(timer);
     forget(node->keyed, find(node->keyed, node->id));
@@ -155,7 +156,7 @@ void use_slab(lawn_keyed_t *keyed, Slab *slab, size_t nodes, size_t shares)
     for (size_t i = nodes; i-- > 0;) {
         Node *const node = &slab->nodes[i];
         *node = {};
-        lawn_timer_init(&node->member.timer, on_expired);
+        lawn_timer_init(&node->member.timer, on_member_expired);
         node->keyed = keyed;
         node->next = keyed->free;
         keyed->free = node;
@@ -240,7 +241,8 @@ lawn_status_t lawn_keyed_create(lawn_t *lawn, size_t capacity_hint,
         release(allocator_of(lawn), keyed);
         return LAWN_ERR_NO_MEMORY;
     }
-    set_kind(lawn, kind_keyed, {on_expired, true, on_drain, nullptr});
+    set_kind(lawn, kind_keyed,
+             {on_member_expired, true, on_member_drain, nullptr});
     *keyed_p = keyed;
     return LAWN_OK;
 }

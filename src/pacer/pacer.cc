@@ -20,7 +20,7 @@ namespace
 __extension__ typedef unsigned __int128 uint128;
 
 constexpr unsigned fraction_bits = 32;
-constexpr uint128 never = uint128{LAWN_TIME_INFINITY} << fraction_bits;
+constexpr uint128 unpayable = uint128{LAWN_TIME_INFINITY} << fraction_bits;
 constexpr uint64_t almost_a_tick = 0xffffffff;
 // So that no sum of the frequent case wraps.
 constexpr lawn_time_t last_time = LAWN_TIME_INFINITY >> 1;
@@ -37,7 +37,7 @@ uint128 paid_at(const lawn_pacer_t *pacer)
 
 void set_paid_at(lawn_pacer_t *pacer, uint128 time)
 {
-    const uint128 at = time < never ? time : never;
+    const uint128 at = time < unpayable ? time : unpayable;
     pacer->paid_at = static_cast<lawn_time_t>(at >> fraction_bits);
     pacer->paid_at_fraction = static_cast<uint32_t>(at);
 }
@@ -54,7 +54,7 @@ inline void pay_later(lawn_pacer_t *pacer, lawn_time_t now, uint128 price)
 {
     const uint128 from =
         pacer->paid_at < now ? uint128{now} << fraction_bits : paid_at(pacer);
-    set_paid_at(pacer, price < never ? from + price : never);
+    set_paid_at(pacer, price < unpayable ? from + price : unpayable);
 }
 
 void wait(lawn_pacer_t *pacer, lawn_time_t now)
@@ -101,7 +101,7 @@ uint64_t byte_ticks_of(double rate, uint64_t burst, double ticks_per_sec)
     }
     uint64_t ticks = static_cast<uint64_t>(exact);
     ticks += static_cast<double>(ticks) < exact;
-    return uint128{burst} * ticks <= never / 2 ? ticks : 0;
+    return uint128{burst} * ticks <= unpayable / 2 ? ticks : 0;
 }
 
 } // namespace
@@ -215,8 +215,8 @@ lawn_status_t lawn_pacer_set_rate(lawn_pacer_t *pacer, lawn_time_t now,
             rest / pacer->byte_ticks + (rest % pacer->byte_ticks != 0);
         uint128 ticks;
         if (__builtin_mul_overflow(bytes, byte_ticks, &ticks) ||
-            ticks > never) {
-            ticks = never;
+            ticks > unpayable) {
+            ticks = unpayable;
         }
         set_paid_at(pacer, (uint128{now} << fraction_bits) + ticks + more);
     }
