@@ -152,10 +152,15 @@ TEST_F(DurableBatches, APumpAsksAServerThatIsFarForTheTimesOfTheNextCalls)
     lawn_durable_pump_params_t params = {};
     params.coalesce_us = 1; // no answer comes within it
     ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
-    fire_one();
-    const std::vector<std::string> counts = due_times_asked_for(&server);
+    // The first call may come behind the first start, and fire it.
+    std::vector<std::string> counts;
+    for (int i = 0; i < 2; ++i) {
+        fire_one();
+        counts = due_times_asked_for(&server);
+    }
     EXPECT_GE(counts.size(), 2U);
-    EXPECT_EQ(counts.front(), "16");
+    EXPECT_TRUE(std::all_of(counts.begin(), counts.end(),
+                            [](const auto &i) { return i == "16"; }));
 }
 
 } // namespace
