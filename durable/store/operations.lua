@@ -79,6 +79,12 @@ local function new_timers()
     return {n = 0, dues = {}, bodies = {}, first = MOST}
 end
 
+-- The same with one timer in it, made at once.
+local function one_timer(id, due, body)
+    return {n = 2, dues = {format('%d', due), id}, bodies = {id, body},
+        first = due}
+end
+
 -- Puts the timers in place, each instead of the one of its id, if there is one,
 -- which adds so many bytes. Returns an error or nil.
 local function put(s, keys, p, bytes)
@@ -110,9 +116,8 @@ local function put_one(keys, id, old, due, attempt, tail, now)
         return nil, failure
     end
     local generation = new_generations(s, now, 1)
-    local timers = new_timers()
-    add_timer(timers, id, due, head(generation, due, attempt) .. tail)
-    failure = put(s, keys, timers, room and room.taken or 0)
+    local timer = one_timer(id, due, head(generation, due, attempt) .. tail)
+    failure = put(s, keys, timer, room and room.taken or 0)
     count(s, {again = 1})
     return generation, failure
 end
@@ -196,8 +201,7 @@ local function start_plain(s, keys, id, when, tail, now)
     end
     local name = pack('<dd', new_generations(s, now, 1), due)
     local body = name .. FIRST_ATTEMPT .. tail
-    return put(s, keys, {n = 2, dues = {format('%d', due), id},
-        bodies = {id, body}, first = due}, 0) or
+    return put(s, keys, one_timer(id, due, body), 0) or
         {name .. pack('<dBB', now, 0, PENDING)}
 end
 
