@@ -136,7 +136,7 @@ void Judge::hear(const Event &event)
     case EventKind::answered:
         hear_answer(event);
         break;
-    case EventKind::periodic:
+    case EventKind::periodic: // was heard before all others
         break;
     case EventKind::fault:
         faults_.push_back(event);
@@ -206,13 +206,11 @@ Verdict judge(const std::vector<Event> &events, const Limits &limits)
     // A timer may fire before its start is answered.
     for (const Event &event : events) {
         if (event.kind == EventKind::periodic) {
-            judge.hear(event);
+            judge.expect_periodic(event);
         }
     }
     for (const Event &event : events) {
-        if (event.kind != EventKind::periodic) {
-            judge.hear(event);
-        }
+        judge.hear(event);
     }
     return judge.verdict();
 }

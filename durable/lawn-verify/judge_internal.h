@@ -86,6 +86,8 @@ public:
     {
     }
 
+    // Of each periodic timer, before anything is heard.
+    void expect_periodic(const Event &event);
     void hear(const Event &event);
     Verdict verdict();
 

@@ -11,14 +11,15 @@
 namespace lawn_verify
 {
 
+void Judge::expect_periodic(const Event &event)
+{
+    Periodic &timer = periodic_[event.id];
+    timer.first_us = event.due_us;
+    timer.every_us = event.fired_us;
+}
+
 bool Judge::hear_periodic(const Event &event)
 {
-    if (event.kind == EventKind::periodic) {
-        Periodic &timer = periodic_[event.id];
-        timer.first_us = event.due_us;
-        timer.every_us = event.fired_us;
-        return true;
-    }
     const auto found = periodic_.find(event.id);
     if (found == periodic_.end()) {
         return false;
