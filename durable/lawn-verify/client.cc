@@ -190,9 +190,7 @@ void StartingClient::take(std::unique_ptr<Request> request,
     if (result.status != LAWN_OK) {
         if (!is_update || result.status != LAWN_ERR_NO_ELEM) {
             complain(request->id + ": " +
-                     (result.error != nullptr
-                          ? result.error
-                          : lawn_status_string(result.status)));
+                     reason_of(result.status, result.error));
         }
         note(EventKind::refused, *request);
         return;

@@ -24,6 +24,7 @@ using lawnctl::own_program;
 using lawnctl::print_line;
 using lawnctl::program_beside;
 using lawnctl::Progress;
+using lawnctl::reason_of;
 using lawnctl::require_success;
 using lawnctl::Settings;
 using lawnctl::Table;

@@ -17,9 +17,7 @@ constexpr uint64_t every_us = 100000;
 std::string explain(const std::string &what,
                     const lawn_durable_result_t &result)
 {
-    return "cannot " + what + ": " +
-           (result.error != nullptr ? result.error
-                                    : lawn_status_string(result.status));
+    return "cannot " + what + ": " + reason_of(result.status, result.error);
 }
 
 } // namespace

@@ -66,10 +66,15 @@ int64_t monotonic_now()
     return static_cast<int64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
 }
 
+const char *reason_of(lawn_status_t status, const char *error)
+{
+    return error != nullptr ? error : lawn_status_string(status);
+}
+
 void require_success(lawn_status_t status, const char *error)
 {
     if (status != LAWN_OK) {
-        fail(error != nullptr ? error : lawn_status_string(status));
+        fail(reason_of(status, error));
     }
 }
 

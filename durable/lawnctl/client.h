@@ -67,6 +67,9 @@ private:
 // CLOCK_MONOTONIC in microseconds.
 int64_t monotonic_now();
 
+// What is wrong: the error, or the name of the status if there is none.
+const char *reason_of(lawn_status_t status, const char *error);
+
 // Fails unless the status is OK.
 void require_success(lawn_status_t status, const char *error);
 
