@@ -17,8 +17,8 @@ namespace
 constexpr size_t most_in_batch = 200;
 constexpr uint64_t first_pause_us = 20000;
 constexpr unsigned most_doublings = 7;
-// A batch that is not large comes so long after the one before.
 constexpr size_t most_awaited = 64;
+// A batch that is not large comes so long after the one before.
 constexpr uint64_t apart_us = 3000;
 
 // May the same batch succeed later? If not, the deliveries go to others when

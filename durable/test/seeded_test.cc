@@ -42,7 +42,8 @@ void run_all(unsigned faults_permille)
     SeededWorld::Options options;
     options.faults_permille = faults_permille;
     options.rounds = schedules_in_a_row;
-    const uint64_t worlds = schedules() / 4 / schedules_in_a_row;
+    const uint64_t worlds =
+        (schedules() / 4 + schedules_in_a_row - 1) / schedules_in_a_row;
     for (uint64_t seed = first; seed < first + worlds; ++seed) {
         SeededWorld world(seed, options);
         ASSERT_EQ(world.run(), "") << "LAWN_TEST_SEED=" << seed
