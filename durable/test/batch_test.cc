@@ -30,6 +30,15 @@ protected:
         return client.begin_start(Client::in_an_hour(id.c_str()));
     }
 
+    // 0: the default.
+    void start_pump(uint64_t coalesce_us)
+    {
+        lawn_durable_pump_t *pump = nullptr;
+        lawn_durable_pump_params_t params = {};
+        params.coalesce_us = coalesce_us;
+        ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    }
+
     // By a pump that the client has.
     void fire_one()
     {
@@ -79,9 +88,7 @@ TEST_F(DurableBatches, AfterManyStartsTheNextOnesWaitForEachOther)
 
 TEST_F(DurableBatches, AfterAnAnswerTheNextOnesWaitForEachOther)
 {
-    lawn_durable_pump_t *pump = nullptr;
-    const lawn_durable_pump_params_t params = {};
-    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    start_pump(0);
     Taker taker(&client);
     taker.answer = nullptr;
     taker.open();
@@ -132,10 +139,7 @@ TEST_F(DurableBatches, APumpAsksAServerThatIsNearForOneDueTime)
 {
     server.command({"CONFIG", "SET", "slowlog-max-len", "100000"});
     server.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
-    lawn_durable_pump_t *pump = nullptr;
-    lawn_durable_pump_params_t params = {};
-    params.coalesce_us = 100000;
-    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    start_pump(100000);
     std::vector<std::string> counts;
     for (int i = 0; i < 20 && (counts.size() < 2 || counts[0] != "1"); ++i) {
         fire_one();
@@ -148,10 +152,7 @@ TEST_F(DurableBatches, APumpAsksAServerThatIsNearForOneDueTime)
 TEST_F(DurableBatches, APumpAsksAServerThatIsFarForTheTimesOfTheNextCalls)
 {
     server.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
-    lawn_durable_pump_t *pump = nullptr;
-    lawn_durable_pump_params_t params = {};
-    params.coalesce_us = 1; // no answer comes within it
-    ASSERT_EQ(lawn_durable_pump_start(client, &params, &pump), LAWN_OK);
+    start_pump(1); // no answer comes within it
     // The first call may come behind the first start, and fire it.
     std::vector<std::string> counts;
     for (int i = 0; i < 2; ++i) {
