@@ -89,8 +89,8 @@ void Answers::close()
 
 void Answers::finish_closed(unsigned shard, const Verdict &verdict)
 {
-    finish(shard, verdict, LAWN_ERR_IO, "unknown: the consumer was closed", 0,
-           false);
+    finish(shard, verdict, LAWN_ERR_IO, "unknown: the consumer was closed",
+           Answered::too_late, false);
 }
 
 void Answers::flush()
@@ -195,28 +195,28 @@ void Answers::complete(unsigned shard, const Answer &answer)
     const bool is_unknown = s->is_unknown;
     s->failures = 0;
     s->is_unknown = false;
-    const redisReply *const reply = answer.reply;
-    const bool is_list = answer.status == LAWN_OK && reply &&
-                         reply->type == REDIS_REPLY_ARRAY &&
-                         reply->elements == count;
+    Results results;
+    const bool is_read = answer.status == LAWN_OK &&
+                         decode(answer.reply, &results) &&
+                         results.size() == count;
     for (size_t i = 0; i < count && !is_closed_; ++i) {
         const Verdict verdict = std::move(s->sent.front());
         s->sent.pop_front();
-        if (is_list && reply->element[i]->type == REDIS_REPLY_INTEGER) {
-            finish(shard, verdict, LAWN_OK, nullptr, reply->element[i]->integer,
-                   is_unknown);
+        if (is_read) {
+            finish(shard, verdict, LAWN_OK, nullptr, results[i], is_unknown);
         } else if (answer.status == LAWN_OK) {
             finish(shard, verdict, LAWN_ERR_CORRUPT,
-                   "the store's reply to lawn_answer is not a list of results",
-                   0, false);
+                   "nobody can read the store's reply to lawn_answer",
+                   Answered::too_late, false);
         } else {
-            finish(shard, verdict, answer.status, answer.error, 0, false);
+            finish(shard, verdict, answer.status, answer.error,
+                   Answered::too_late, false);
         }
     }
 }
 
 void Answers::finish(unsigned shard, const Verdict &verdict,
-                     lawn_status_t status, const char *error, long long result,
+                     lawn_status_t status, const char *error, Answered result,
                      bool is_unknown)
 {
     lawn_durable_result_t r = {};
@@ -227,17 +227,17 @@ void Answers::finish(unsigned shard, const Verdict &verdict,
     r.attempt = verdict.attempt;
     if (status == LAWN_OK && is_reader_) {
         r.state = LAWN_DURABLE_UNKNOWN;
-    } else if (status == LAWN_OK && result == 0) {
+    } else if (status == LAWN_OK && result == Answered::too_late) {
         r.status = is_unknown ? LAWN_ERR_IO : LAWN_ERR_NO_ELEM;
         r.error = is_unknown ? "unknown: the connection was lost, and this or "
                                "another answer was taken"
                              : "too late: the delivery was answered, or the "
                                "timer was started anew";
-    } else if (status == LAWN_OK && result == 4) {
+    } else if (status == LAWN_OK && result == Answered::refused) {
         r.status = LAWN_ERR_INVALID_PARAM;
         r.error = "the store refuses the answer";
     } else if (status == LAWN_OK) {
-        r.state = result == 2 ? LAWN_DURABLE_DEAD : verdict.state;
+        r.state = result == Answered::dead ? LAWN_DURABLE_DEAD : verdict.state;
     }
     --size_;
     // First, because what is given then may have the program close the

@@ -9,6 +9,7 @@
 #ifndef LAWN_SRC_DURABLE_ANSWERS_H
 #define LAWN_SRC_DURABLE_ANSWERS_H
 
+#include "src/codec.h"
 #include "src/link.h"
 
 #include <deque>
@@ -89,7 +90,7 @@ private:
     void complete(unsigned shard, const Answer &answer);
     void finish_closed(unsigned shard, const Verdict &verdict);
     void finish(unsigned shard, const Verdict &verdict, lawn_status_t status,
-                const char *error, long long result, bool is_unknown);
+                const char *error, Answered result, bool is_unknown);
 
     Link &link_;
     const Key stream_;

@@ -4,6 +4,7 @@
 
 #include "src/codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -90,12 +91,18 @@ public:
         return value;
     }
 
-    // An integer of [0, max_time] that is stored as a double.
-    int64_t integer()
+    double real()
     {
         const auto bits = number<uint64_t>();
         double value = 0;
         memcpy(&value, &bits, sizeof(value));
+        return value;
+    }
+
+    // An integer of [0, max_time] that is stored as a double.
+    int64_t integer()
+    {
+        const double value = real();
         // Not so for a NaN, either.
         if (!(value >= 0 && value <= static_cast<double>(max_time)) ||
             value != std::floor(value)) {
@@ -284,6 +291,39 @@ bool decode_started(std::string_view text, Started *started)
         return false;
     }
     *started = read;
+    return true;
+}
+
+bool decode_fired(std::string_view text, Fired *fired)
+{
+    Reader reader(text);
+    Fired f;
+    f.now_us = reader.integer();
+    f.cron = reader.number<uint32_t>();
+    const unsigned more = reader.number<uint8_t>();
+    f.more = more != 0;
+    const unsigned times = reader.number<uint8_t>();
+    const size_t size = reader.rest().size();
+    if (!reader.is_good() || more > 1 || times > 64 || size % 8 != 0 ||
+        size < 8 * times || size > 8 * (times + 500)) {
+        return false;
+    }
+    for (unsigned i = 0; i < times; ++i) {
+        const int64_t due = reader.integer();
+        if (!reader.is_good() || (i > 0 && due < f.due_us.back())) {
+            return false;
+        }
+        f.due_us.push_back(due);
+    }
+    // The store belongs to all who can reach it, so these may be anything.
+    const auto now = static_cast<double>(f.now_us);
+    f.late_us.reserve(reader.rest().size() / 8);
+    while (!reader.rest().empty()) {
+        const double late = now - reader.real();
+        f.late_us.push_back(late > 0 ? static_cast<int64_t>(std::min(now, late))
+                                     : 0);
+    }
+    *fired = std::move(f);
     return true;
 }
 

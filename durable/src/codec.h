@@ -113,6 +113,20 @@ enum class Answered {
     refused = 4
 };
 
+struct Results { // lawn_answer
+    std::string_view digits;
+
+    size_t size() const
+    {
+        return digits.size();
+    }
+
+    Answered operator[](size_t i) const
+    {
+        return static_cast<Answered>(digits[i] - '0');
+    }
+};
+
 struct Opened { // lawn_open
     unsigned shards = 0;
     uint64_t max_pending = 0;
@@ -170,6 +184,8 @@ struct Fired { // lawn_fire
     }
 };
 
+bool decode_fired(std::string_view text, Fired *fired);
+
 struct Replayed { // lawn_replay
     bool replayed = false;
     uint64_t generation = 0; // if not, and not 0: there is such a timer
@@ -215,7 +231,7 @@ bool decode(const redisReply *reply, Fired *fired);
 bool decode(const redisReply *reply, Replayed *replayed);
 bool decode(const redisReply *reply, Listed *listed);
 bool decode(const redisReply *reply, Stats *stats);
-bool decode(const redisReply *reply, std::vector<Answered> *answers);
+bool decode(const redisReply *reply, Results *results);
 bool decode(const redisReply *reply, CronTimers *timers);
 bool decode(const redisReply *reply, std::vector<std::string_view> *texts);
 

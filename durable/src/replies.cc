@@ -225,32 +225,8 @@ bool decode(const redisReply *reply, Got *got)
 
 bool decode(const redisReply *reply, Fired *fired)
 {
-    const List list(reply);
-    Fired f;
-    const List late(list[1]);
-    const List times(list[4]);
-    if (list.size() != 5 || !read(list[0], &f.now_us, max_time) ||
-        !late.is_list() || late.size() > 500 || !read(list[2], &f.more, 1) ||
-        !read(list[3], &f.cron, UINT32_MAX) || !times.is_list() ||
-        times.size() > 64) {
-        return false;
-    }
-    f.late_us.resize(late.size());
-    for (size_t i = 0; i < late.size(); ++i) {
-        if (!read(late[i], &f.late_us[i], max_time)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < times.size(); ++i) {
-        int64_t due = 0;
-        if (!read(times[i], &due, max_time) ||
-            (i > 0 && due < f.due_us.back())) {
-            return false;
-        }
-        f.due_us.push_back(due);
-    }
-    *fired = std::move(f);
-    return true;
+    std::string_view text;
+    return read(reply, &text) && decode_fired(text, fired);
 }
 
 bool decode(const redisReply *reply, Taken *taken)
@@ -323,19 +299,15 @@ bool decode(const redisReply *reply, Stats *stats)
     return true;
 }
 
-bool decode(const redisReply *reply, std::vector<Answered> *answers)
+bool decode(const redisReply *reply, Results *results)
 {
-    const List list(reply);
-    std::vector<Answered> all;
-    for (size_t i = 0; i < list.size(); ++i) {
-        int result = 0;
-        if (!read(list[i], &result, 4)) {
-            return false;
-        }
-        all.push_back(static_cast<Answered>(result));
+    std::string_view digits;
+    if (!read(reply, &digits) ||
+        digits.find_first_not_of("01234") != std::string_view::npos) {
+        return false;
     }
-    *answers = std::move(all);
-    return list.is_list();
+    results->digits = digits;
+    return true;
 }
 
 bool decode(const redisReply *reply, CronTimers *timers)

@@ -11,7 +11,7 @@ namespace lawn::durable
 {
 
 // The version of the library's protocol; lawn_version returns it.
-constexpr int script_version = 4;
+constexpr int script_version = 5;
 
 std::string script();
 

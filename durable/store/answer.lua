@@ -40,11 +40,12 @@ local function drop(c, id, body)
 end
 
 local function finish(c, id, body, state, name)
-    local n = #c.ends
-    c.ends[n + 1] = id
-    c.ends[n + 2] = end_record(state, body, c.stamp)
+    local ends, counts = c.ends, c.counts
+    local n = #ends
+    ends[n + 1] = id
+    ends[n + 2] = end_record(state, body, c.stamp)
+    counts[name] = (counts[name] or 0) + 1
     drop(c, id, body)
-    c.counts[name] = (c.counts[name] or 0) + 1
 end
 
 -- An end counts for nothing while there is a body, so it is written first. All
@@ -91,7 +92,7 @@ local function retry(c, id, body, verdict)
         body = with_attempt(body, attempt - 1)
         add_dead(c, id, body, 'attempts', message)
         finish(c, id, body, DEAD, 'dead')
-        return 2, false
+        return '2', false
     end
     local due = math.min(c.now + delay, MOST)
     local tail = sub(body, HEAD + 1)
@@ -102,7 +103,7 @@ local function retry(c, id, body, verdict)
     end
     body = head(generation_of(body), due, attempt) .. tail
     retry_at(c, id, body, due, verdict)
-    return 1, body
+    return '1', body
 end
 
 -- The occurrence `fired` of a periodic timer; the body is that of the next. One
@@ -113,7 +114,7 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     if attempt > attempts_of(fired) then
         add_dead(c, id, with_attempt(fired, attempt - 1), 'attempts', message)
         add_count(c, 'dead')
-        return 2, body
+        return '2', body
     end
     local due = c.now + delay
     local due_next = (unpack_struct('<d', body, 9))
@@ -123,7 +124,7 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     if not o or o.after or is_updated or
         (not is_sought and (due >= due_next or not is_pending)) then
         add_count(c, 'superseded')
-        return 3, body
+        return '3', body
     end
     o.after = pack('<d', is_sought and
         math.max(math.min(due_next, due), 1) or due_next)
@@ -131,20 +132,20 @@ local function retry_occurrence(c, id, body, fired, is_updated, verdict)
     body = head(generation_of(fired), due, attempt) ..
         tail_of(o, sub(body, o.payload))
     retry_at(c, id, body, due, verdict)
-    return 1, body
+    return '1', body
 end
 
--- The entries and ids of the arguments of lawn_answer, whether more is among
--- the verdicts than done and fail, and which are refused; nil and an error if it
+-- The entries and ids of the arguments of lawn_answer, which are refused, and
+-- whether more is among the verdicts than done and fail; nil and an error if it
 -- is not known which is which.
 local function parse_answers(args)
     local n = (#args - 1) / 4
     if n % 1 ~= 0 or n < 1 or n > MAX_BATCH then
         return nil, invalid('number of arguments of lawn_answer')
     end
-    local entries, ids, may_fire, refused = {}, {}, false, {}
+    local entries, ids, refused, may_fire = {}, {}, {}, false
+    local at = 2
     for i = 1, n do
-        local at = 4 * i - 2
         local verdict = args[at + 3]
         entries[i], ids[i] = args[at], args[at + 1]
         local is_end = verdict == 'd' or byte(verdict) == 102
@@ -152,19 +153,19 @@ local function parse_answers(args)
             refused[i] = true
         end
         may_fire = may_fire or not is_end
+        at = at + 4
     end
-    return entries, ids, may_fire, refused
+    return entries, ids, refused, may_fire
 end
 
 -- One answer, whose entry is acknowledged: the result, and the body now.
 local function answer(c, id, body, verdict)
-    local kind = byte(verdict)
-    if kind == 100 then
+    if verdict == 'd' then
         finish(c, id, body, SUCCESS, 'success')
-        return 1, false
-    elseif kind == 102 then
+        return '1', false
+    elseif byte(verdict) == 102 then
         finish(c, id, body, FAIL, 'fail')
-        return 1, false
+        return '1', false
     end
     return retry(c, id, body, verdict)
 end
@@ -180,31 +181,47 @@ local function answer_occurrence(c, stream, entry, id, body, identity,
     end
     local kind = byte(verdict)
     if not is_ours then
-        return 0, body
+        return '0', body
     elseif kind == 100 or kind == 102 then
         add_count(c, kind == 100 and 'success' or 'fail')
-        return 1, body
+        return '1', body
     end
     return retry_occurrence(c, id, body, fired, not is_same, verdict)
+end
+
+-- Which of the bodies are those of periodic timers, as a set; and which of
+-- `entries` are acknowledged before anything else: all but those of these
+-- timers, which tell by it whether they are answered the first time. How many of
+-- a batch are acknowledged says nothing of one; but another timer is answered
+-- once in any case, for its body then is gone or another.
+local function acknowledge(stream, group, entries, bodies, refused)
+    local periodic, acks = {}, {}
+    for i = 1, #entries do
+        if is_periodic(bodies[i]) then
+            periodic[i] = true
+        elseif not refused[i] then
+            acks[#acks + 1] = entries[i]
+        end
+    end
+    if #acks > 0 then
+        call('XACK', stream, group, unpack(acks))
+    end
+    return periodic, acks
 end
 
 register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
     function(keys, args)
         local stream, group = keys[4], args[1]
-        local entries, ids, may_fire, refused = parse_answers(args)
+        local entries, ids, refused, may_fire = parse_answers(args)
         if not entries then
             return ids
         end
-        local results = {}
         local now = time()
         local s = shard_of(keys[3], now)
         if not is_first_group(s, stream, group) then
             call('XACK', stream, group, unpack(entries))
             tidy(s, stream, group, entries)
-            for i = 1, #ids do
-                results[i] = 0
-            end
-            return results
+            return string.rep('0', #ids)
         end
         local bodies = call('HMGET', keys[2], unpack(ids))
         if may_fire then -- both are written then
@@ -212,45 +229,35 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
             call('XLEN', keys[7])
         end
         local c = new_changes(s, keys, #ids, now)
-        -- How many of a batch are acknowledged says nothing of one; but a timer
-        -- is answered once in any case, for its body then is gone or another.
-        -- Only an occurrence of a periodic timer leaves no such trace.
-        local acks = {}
-        for i = 1, #ids do
-            if not refused[i] and not is_periodic(bodies[i]) then
-                acks[#acks + 1] = entries[i]
-            end
-        end
-        if #acks > 0 then
-            call('XACK', stream, group, unpack(acks))
-        end
-        local changed = {}
+        local periodic, acks =
+            acknowledge(stream, group, entries, bodies, refused)
+        local results, changed = {}, {}
         for i = 1, #ids do
             local id, identity = ids[i], args[4 * i]
-            local verdict = args[4 * i + 1]
-            local body = changed[id]
+            local result, body = '0', changed[id]
             if body == nil then
                 body = bodies[i]
             end
-            local result = refused[i] and 4 or 0
-            if result == 0 and body and body_is_whole(body) then
-                local same = sub(body, 1, HEAD) == identity
-                if not is_periodic(body) then
-                    if same then
-                        result, changed[id] = answer(c, id, body, verdict)
+            if refused[i] then
+                result = '4'
+            elseif body and #body > HEAD then
+                local is_same = sub(body, 1, HEAD) == identity
+                if not periodic[i] then
+                    if is_same then
+                        result, changed[id] = answer(c, id, body,
+                            args[4 * i + 1])
                     end
-                else
-                    local known = try('XACK', stream, group, entries[i])
-                    if known == 1 and not same then
+                elseif try('XACK', stream, group, entries[i]) == 1 then
+                    acks[#acks + 1] = entries[i]
+                    if not is_same then
                         result, changed[id] = answer_occurrence(c, stream,
-                            entries[i], id, body, identity, verdict)
+                            entries[i], id, body, identity, args[4 * i + 1])
                     end
-                    acks[#acks + 1] = known == 1 and entries[i] or nil
                 end
             end
             results[i] = result
         end
         apply(c)
         tidy(s, stream, group, acks)
-        return results
+        return concat(results)
     end)

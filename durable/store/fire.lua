@@ -67,16 +67,6 @@ local function drop_corrupt(f, id, body)
     f.bytes = f.bytes - math.max(bytes_of(body), 0)
 end
 
-local function lateness(f, body)
-    return f.now - unpack_struct('<d', body, 9)
-end
-
--- The store belongs to all who can reach it, so the timer's due time, and how
--- late it is, may be anything.
-local function add_fired(f, late)
-    f.late[#f.late + 1] = math.min(f.now, math.max(0, late))
-end
-
 -- Fires a timer with options: an error, or nil.
 local function fire_one(f, id, body)
     local o = parse(body, HEAD + 1)
@@ -96,7 +86,7 @@ local function fire_one(f, id, body)
         end
     end
     local policy, slack = policy_of(o)
-    local late = lateness(f, body)
+    local late = f.now - unpack_struct('<d', body, 9)
     local is_missed = policy == SKIP and late > slack and attempt_of(body) == 1
     if not is_missed then
         local stream = o.target and f.push or f.out
@@ -105,7 +95,7 @@ local function fire_one(f, id, body)
             count(f.s, {again = generation and 1 or 0})
             return name_key(added, stream)
         end
-        add_fired(f, late)
+        f.fired[#f.fired + 1] = sub(body, 9, 16)
     else
         f.missed = f.missed + 1
     end
@@ -122,7 +112,7 @@ end
 
 -- Fires ids[i] with bodies[i] until one fails: how many, and an error.
 local function fire_all(f, ids, bodies)
-    local out, stamp = f.out, f.stamp
+    local out, stamp, fired = f.out, f.stamp, f.fired
     for i = 1, #ids do
         local body = bodies[i]
         local flags = body and byte(body, HEAD + 1)
@@ -132,7 +122,7 @@ local function fire_all(f, ids, bodies)
             if added.err then
                 failure = name_key(added, out)
             else
-                add_fired(f, lateness(f, body))
+                fired[#fired + 1] = sub(body, 9, 16)
             end
         elseif flags then
             failure = fire_one(f, ids[i], body)
@@ -146,25 +136,26 @@ local function fire_all(f, ids, bodies)
     return #ids
 end
 
--- The reply: [now, [lateness], more, cron timers, [due times]]. If there are
--- `most` due times, more may follow.
+-- The reply. If there are `most` times in it, more may follow.
 local function upcoming(f, horizon, most, is_more)
     local list = call('ZRANGE', f.due, '0', most - 1, 'WITHSCORES')
-    local times = {}
+    local first, times = nil, {}
     local limit = f.now + horizon
     for i = 2, #list, 2 do
         -- The client takes integers. Others may have written what is none.
         local due = floor(tonumber(list[i]))
-        if due > MOST or (#times > 0 and due > limit) then
+        if due > MOST or (first and due > limit) then
             break
         end
-        times[#times + 1] = due
+        first = first or due
+        times[i / 2] = pack('<d', due)
     end
-    is_more = is_more or (times[1] and times[1] <= f.now)
+    is_more = is_more or (first and first <= f.now)
     -- Each pump is told so, at one time or another, and calls then or before.
-    f.s.wake = times[1] or MOST
+    f.s.wake = first or MOST
     f.s.cron = f.s.cron or call('SCARD', f.cron)
-    return {f.now, f.late, is_more and 1 or 0, f.s.cron, times}
+    return pack('<dI4BB', f.now, f.s.cron, is_more and 1 or 0, #times) ..
+        concat(times) .. concat(f.fired)
 end
 
 -- Takes what has fired out of the ZSET, and does what else it comes to.
@@ -201,7 +192,7 @@ register_of_shard('lawn_fire', 8, 3, 3, {'allow-oom'}, function(keys, args)
         cron = keys[8], now = now, stamp = pack('<d', now),
         s = shard_of(keys[3], now),
         missed = 0, corrupt = 0, bytes = 0,
-        late = {}, periodic = {}, gone = {}, ends = {},
+        fired = {}, periodic = {}, gone = {}, ends = {},
     }
     local ids = call('ZRANGE', f.due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
     if #ids > 0 then

@@ -59,7 +59,7 @@
 -- `shards` is the number of shards by lawn_open. Functions that have it as the
 -- first argument answer with LAWN REOPEN if the shard is not prepared for it.
 --
--- lawn_version: -> 4
+-- lawn_version: -> 5
 -- lawn_open, config and meta of shard 0: shards (0: any), max_pending, max_bytes, keep_us,
 --     keep_count, shards if nobody says how many
 --     -> [shards, max_pending, max_bytes, keep_us, keep_count, why the user may
@@ -87,15 +87,16 @@
 --     -> [state, now, body or end or ""]
 -- lawn_fire, due body meta out push ended0 ended1 cron: shards,
 --     limit (1..500), horizon_us, count (1..64)
---     -> [now, [lateness], more 0|1, cron timers to renew, [due times]]: how
---     late each that has fired is; whether to call again at once, as more is due
---     or to be trimmed; the first time that is due, if there is one, and those
---     after it until now + horizon; ascending, of the first `count` timers
+--     -> now f64 + cron timers to renew u32 + more u8 + times u8 + so many f64,
+--     and of each that has fired, its due time f64. more: to call again at once,
+--     as more is due or to be trimmed; times: the first that is due, if there is
+--     one, and those after it until now + horizon; ascending, of the first
+--     `count` timers
 -- lawn_answer, due body meta STREAM ended0 ended1 dead: group, then for each:
 --     entry, id, identity, verdict: "d" done | "f" + error |
 --     "r" + delay_us + " " + deliveries of the entry + " " + error |
 --     "w" + delay_us + " " + deliveries, the last of which is no attempt
---     -> [result, ..]: 0 too late, or not of the first group; 1 taken; 2 dead
+--     -> a digit for each: 0 too late, or not of the first group; 1 taken; 2 dead
 --     letter; 3 not tried again, as the next occurrence comes first, another
 --     occurrence waits to be tried again, or the timer was updated; 4 no answer,
 --     which changes nothing
@@ -141,17 +142,18 @@
 -- fail, a key of a wrong type for one, is read before anything is written.
 
 -- A library has no globals while it is loaded, so the first call sets these.
-local call, try, byte, char, sub, find, format, pack, unpack_struct, band, floor
+local call, try, byte, char, sub, find, format, concat
+local pack, unpack_struct, band, floor
 
 local function bind()
     call, try = redis.call, redis.pcall
     byte, char, sub, find = string.byte, string.char, string.sub, string.find
-    format = string.format
+    format, concat = string.format, table.concat
     pack, unpack_struct = struct.pack, struct.unpack
     band, floor = bit.band, math.floor
 end
 
-local VERSION = 4
+local VERSION = 5
 local MOST = 9e15        -- microseconds; an integer that a double holds
 local HEAD = 18          -- bytes of an identity
 local MAX_ID = 255

@@ -191,18 +191,41 @@ local function admit(s, keys, ids, args, tokens, replies, now)
     return room.taken, like
 end
 
--- A start that comes alone, of a timer without options: the reply, or nil if it
--- is another one, or none.
-local function start_plain(s, keys, id, when, tail, now)
-    local due = not s.is_limited and byte(tail) == 0 and
-        check_start(id, when, tail, now)
-    if not due then
-        return nil
+-- The same for timers without options, if all are, and are right: when they are
+-- due; or nil.
+local function check_plain_starts(args, now)
+    local dues = {}
+    for i = 3, #args, 3 do
+        local tail = args[i]
+        local due = byte(tail) == 0 and #tail <= MAX_PAYLOAD + 1 and
+            id_is_valid(args[i - 2]) and due_of(args[i - 1], now)
+        if not due then
+            return nil
+        end
+        dues[i / 3] = due
     end
-    local name = pack('<dd', new_generations(s, now, 1), due)
-    local body = name .. FIRST_ATTEMPT .. tail
-    return put(s, keys, one_timer(id, due, body), 0) or
-        {name .. pack('<dBB', now, 0, PENDING)}
+    return dues
+end
+
+-- The starts of such timers in a namespace without bounds, which have no more to
+-- be asked: the replies, or an error.
+local function start_plain(s, keys, args, dues, now)
+    local n = #dues
+    local generation = new_generations(s, now, n) - n
+    local timers, replies = new_timers(), {}
+    local scores, bodies, first = timers.dues, timers.bodies, MOST
+    local fresh = pack('<dBB', now, 0, PENDING)
+    for i = 1, n do
+        local id, due = args[3 * i - 2], dues[i]
+        local name = pack('<dd', generation + i, due)
+        scores[2 * i - 1], scores[2 * i] = format('%d', due), id
+        bodies[2 * i - 1], bodies[2 * i] = id,
+            name .. FIRST_ATTEMPT .. args[3 * i]
+        first = due < first and due or first
+        replies[i] = name .. fresh
+    end
+    timers.n, timers.first = 2 * n, first
+    return put(s, keys, timers, 0) or replies
 end
 
 register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
@@ -214,12 +237,12 @@ register_of_shard('lawn_start', 3, 3, 3 * MAX_BATCH, {}, function(keys, args)
     call('HLEN', keys[2])
     local now = time()
     local s = shard_of(keys[3], now)
-    local reply = n == 1 and
-        start_plain(s, keys, args[1], args[2], args[3], now)
-    if reply then
-        return reply
+    local dues = not s.is_limited and check_plain_starts(args, now)
+    if dues then
+        return start_plain(s, keys, args, dues, now)
     end
-    local ids, dues, tokens, replies, like, bytes = {}, {}, {}, {}, {}, 0
+    local ids, tokens, replies, like, bytes = {}, {}, {}, {}, 0
+    dues = {}
     local periodic = {}
     for i = 1, n do
         local id = args[3 * i - 2]

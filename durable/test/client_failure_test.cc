@@ -381,7 +381,7 @@ TEST(DurableFailure, AnotherVersionOfTheFunctionsIsRefused)
         EXPECT_EQ(refused.status, LAWN_ERR_UNSUPPORTED);
         EXPECT_TRUE(contains(refused.error, "its function library is version"))
             << refused.error;
-        EXPECT_TRUE(contains(refused.error, "this program needs 4"))
+        EXPECT_TRUE(contains(refused.error, "this program needs 5"))
             << refused.error;
         server.command({"FUNCTION", "DELETE", "lawn"});
         client.run_until(

@@ -146,6 +146,39 @@ TEST(DurableCodec, EntriesOfStreams)
     }
 }
 
+// A double as the store has it.
+std::string double_of(double value)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof(bits));
+    std::string text;
+    for (unsigned i = 0; i < 8; ++i) {
+        text += static_cast<char>(bits >> 8 * i & 0xff);
+    }
+    return text;
+}
+
+// The reply of lawn_fire at `now`: times to come, and those of what has fired.
+std::string fired_of(double now, const std::vector<double> &times,
+                     const std::vector<double> &fired)
+{
+    std::string text = double_of(now) + std::string(4, '\0') + '\1' +
+                       static_cast<char>(times.size());
+    for (const std::vector<double> *const list : {&times, &fired}) {
+        for (const double time : *list) {
+            text += double_of(time);
+        }
+    }
+    return text;
+}
+
+template <class Decoded> bool is_reply(const Reply &reply)
+{
+    Decoded decoded = {};
+    const Tree tree(reply);
+    return decode(tree.get(), &decoded);
+}
+
 // Refuses everything but `good`, changed in one place.
 template <class Decoded> void expect_strict(const Reply &good)
 {
@@ -159,10 +192,12 @@ template <class Decoded> void expect_strict(const Reply &good)
         const Tree wrong(other);
         EXPECT_FALSE(decode(wrong.get(), &decoded)) << to_string(other);
     }
-    Reply longer = good;
-    longer.elements.push_back(number(1));
-    const Tree more(longer);
-    EXPECT_FALSE(decode(more.get(), &decoded)) << to_string(longer);
+    if (good.type == Reply::list) {
+        Reply longer = good;
+        longer.elements.push_back(number(1));
+        const Tree more(longer);
+        EXPECT_FALSE(decode(more.get(), &decoded)) << to_string(longer);
+    }
     for (size_t i = 0; i < good.size(); ++i) {
         Reply shorter = good;
         shorter.elements.resize(i);
@@ -217,35 +252,16 @@ TEST(DurableCodec, RepliesThatAreNotWhatTheyShouldBe)
     expect_strict<Updated>(list({number(1), number(2), number(3), number(4)}));
     expect_strict<Got>(list({number(0), number(2), text("")}));
     expect_strict<Got>(list({number(1), number(2), text(body_of({}, "x"))}));
-    expect_strict<Fired>(
-        list({number(1), list({number(2), number(0)}), number(1), number(0),
-              list({number(3), number(4)})}));
+    expect_strict<Fired>(text(fired_of(1, {3, 4}, {2, 0})));
     expect_strict<Replayed>(list({number(1), number(2), number(3)}));
     expect_strict<Listed>(
         list({text("0"), list({list({text("id"), number(1), number(2),
                                      number(3), number(4)})})}));
-    Fired fired;
-    const Tree descending(list({number(1), list({}), number(1), number(0),
-                                list({number(4), number(3)})}));
-    EXPECT_FALSE(decode(descending.get(), &fired));
     Got got;
     const Tree torn(list({number(2), number(2), text("short")}));
     EXPECT_FALSE(decode(torn.get(), &got));
-    std::vector<Answered> answers;
-    const Tree unknown(list({number(5)}));
-    EXPECT_FALSE(decode(unknown.get(), &answers));
-}
-
-// A double as the store has it.
-std::string double_of(double value)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof(bits));
-    std::string text;
-    for (unsigned i = 0; i < 8; ++i) {
-        text += static_cast<char>(bits >> 8 * i & 0xff);
-    }
-    return text;
+    expect_strict<Results>(text("04"));
+    EXPECT_FALSE(is_reply<Results>(text("015")));
 }
 
 bool is_body(double due, const std::string &tail)
@@ -293,13 +309,6 @@ TEST(DurableCodec, AnEndHasAStateOfItsOwn)
     EXPECT_FALSE(is_end(7));
 }
 
-template <class Decoded> bool is_reply(const Reply &reply)
-{
-    Decoded decoded = {};
-    const Tree tree(reply);
-    return decode(tree.get(), &decoded);
-}
-
 TEST(DurableCodec, RepliesKeepToTheirBounds)
 {
     const auto opens = [](int shards) {
@@ -312,13 +321,10 @@ TEST(DurableCodec, RepliesKeepToTheirBounds)
     EXPECT_FALSE(opens(1025));
 
     const auto fires = [](int count, int times) {
-        std::vector<Reply> due;
-        for (int i = 0; i < times; ++i) {
-            due.push_back(number(i));
-        }
-        const std::vector<Reply> late(static_cast<size_t>(count), number(7));
-        return is_reply<Fired>(
-            list({number(1), list(late), number(1), number(0), list(due)}));
+        const auto late = static_cast<size_t>(count);
+        const auto due = static_cast<size_t>(times);
+        return is_reply<Fired>(text(fired_of(1, std::vector<double>(due, 2),
+                                             std::vector<double>(late, 7))));
     };
     EXPECT_TRUE(fires(500, 64));
     EXPECT_FALSE(fires(501, 64));
@@ -332,6 +338,27 @@ TEST(DurableCodec, RepliesKeepToTheirBounds)
     };
     EXPECT_TRUE(gets(3, end_of(3)));
     EXPECT_FALSE(gets(3, end_of(4))); // which of them?
+}
+
+// The store belongs to all who can reach it.
+TEST(DurableCodec, WhatHasFiredIsLateByNoMoreThanItsTimeAllows)
+{
+    Fired fired;
+    const double huge = 1e300;
+    const Tree tree(
+        text(fired_of(9, {}, {7, 9, 12, -5, -huge, huge, std::nan(""), 7.5})));
+    ASSERT_TRUE(decode(tree.get(), &fired));
+    EXPECT_EQ(fired.late_us, (std::vector<int64_t>{2, 0, 0, 9, 9, 0, 0, 1}));
+    EXPECT_EQ(fired.now_us, 9);
+    EXPECT_TRUE(fired.more);
+
+    for (const double time : {-1.0, 0.5, huge, std::nan("")}) {
+        EXPECT_FALSE(is_reply<Fired>(text(fired_of(time, {}, {}))));
+        EXPECT_FALSE(is_reply<Fired>(text(fired_of(1, {time}, {}))));
+    }
+    EXPECT_TRUE(is_reply<Fired>(text(fired_of(1, {3, 3}, {}))));
+    EXPECT_FALSE(is_reply<Fired>(text(fired_of(1, {4, 3}, {}))));
+    EXPECT_FALSE(is_reply<Fired>(text(fired_of(1, {}, {2}) + "x")));
 }
 
 TEST(DurableCodec, OfAnEntryThatIsNotOursTheNumberIsKnown)

@@ -365,14 +365,14 @@ ScriptedStore::Reply ScriptedStore::take(const Args &args)
 
 ScriptedStore::Reply ScriptedStore::answer(const Args &args)
 {
-    std::vector<lawn_test::Reply> results;
+    std::string results;
     for (size_t i = 1; i < args.size(); i += 4) {
         const size_t erased =
             entries_.erase(static_cast<unsigned>(std::stoul(args[i])));
         answered_ += static_cast<unsigned>(erased);
-        results.push_back(number(static_cast<long long>(erased)));
+        results += erased ? '1' : '0';
     }
-    return list(std::move(results));
+    return text(results);
 }
 
 ScriptedStore::Entry *ScriptedStore::own(const std::string &number,

@@ -26,7 +26,7 @@ constexpr int failure = 4;
 constexpr int stopped = 5;
 constexpr int dead = 6;
 
-void pack(std::string *to, double value)
+template <class Value> void pack(std::string *to, Value value)
 {
     char bytes[sizeof(value)];
     memcpy(bytes, &value, sizeof(value));
@@ -244,7 +244,7 @@ void SeededModel::finish(Shard *shard, const std::string &id, int state)
 std::string SeededModel::fire(Shard *shard, const Words &args)
 {
     const int64_t now = owner_.time_us();
-    std::vector<std::string> late;
+    std::string fired;
     std::vector<int64_t> dues;
     for (auto &[id, body] : shard->bodies) {
         if (!body.is_pending) {
@@ -260,20 +260,25 @@ std::string SeededModel::fire(Shard *shard, const Words &args)
         entry.body += body.head + body.tail;
         shard->stream[next_entry_++] = entry;
         body.is_pending = false;
-        late.push_back(number(now - body.due_us));
+        pack(&fired, static_cast<double>(body.due_us));
     }
     std::sort(dues.begin(), dues.end());
     shard->wake_us = dues.empty() ? INT64_MAX : dues[0];
-    std::vector<std::string> times;
+    std::string times;
+    size_t count = 0;
     for (const int64_t due : dues) {
-        if (times.empty() || (due <= now + integer(args[2]) &&
-                              times.size() < size_t(integer(args[3])))) {
-            times.push_back(number(due));
+        if (count == 0 || (due <= now + integer(args[2]) &&
+                           count < size_t(integer(args[3])))) {
+            pack(&times, static_cast<double>(due));
+            ++count;
         }
     }
-    const auto cron = static_cast<int64_t>(shard->sought.size() + shard->gone);
-    return list(
-        {number(now), list(late), number(0), number(cron), list(times)});
+    std::string reply;
+    pack(&reply, static_cast<double>(now));
+    pack(&reply, static_cast<uint32_t>(shard->sought.size() + shard->gone));
+    reply += '\0'; // there is never more
+    reply += static_cast<char>(count);
+    return bulk(reply + times + fired);
 }
 
 void SeededModel::wake(Shard *shard, int64_t due_us)
@@ -290,12 +295,13 @@ void SeededModel::wake(Shard *shard, int64_t due_us)
 
 std::string SeededModel::answer(Shard *shard, const Words &args)
 {
-    std::vector<std::string> results;
+    std::string results;
     for (size_t i = 1; i + 3 < args.size(); i += 4) {
-        results.push_back(number(
-            answer_one(shard, args[i], args[i + 1], args[i + 2], args[i + 3])));
+        results +=
+            static_cast<char>('0' + answer_one(shard, args[i], args[i + 1],
+                                               args[i + 2], args[i + 3]));
     }
-    return list(results);
+    return bulk(results);
 }
 
 int SeededModel::answer_one(Shard *shard, const std::string &entry,

@@ -39,11 +39,10 @@ TEST_F(DurableAnswer, DoneAndFailEndATimer)
 {
     const Delivery a = deliver("a");
     const Delivery b = deliver("b");
-    const std::vector<Answered> results =
-        decoded<std::vector<Answered>>(answer_reply(
-            {{a, done_verdict()}, {b, reject_verdict("why")}, {a, "d"}}));
-    EXPECT_EQ(results, (std::vector<Answered>{Answered::taken, Answered::taken,
-                                              Answered::too_late}));
+    EXPECT_EQ(
+        results({{a, done_verdict()}, {b, reject_verdict("why")}, {a, "d"}}),
+        (std::vector<Answered>{Answered::taken, Answered::taken,
+                               Answered::too_late}));
     EXPECT_EQ(state("a"), success);
     EXPECT_EQ(state("b"), fail);
     EXPECT_EQ(unanswered(), 0);

@@ -284,13 +284,26 @@ public:
                     "due body meta " + stream + " ended0 ended1 dead", args);
     }
 
+    std::vector<Answered>
+    results(const std::vector<std::pair<Delivery, std::string>> &all,
+            const std::string &name = group, const std::string &stream = "out")
+    {
+        const Reply reply = answer_reply(all, name, stream);
+        const Tree tree(reply);
+        Results results;
+        EXPECT_TRUE(decode(tree.get(), &results)) << to_string(reply);
+        std::vector<Answered> list;
+        for (size_t i = 0; i < results.size(); ++i) {
+            list.push_back(results[i]);
+        }
+        return list;
+    }
+
     Answered answer(const Delivery &delivery, const std::string &verdict,
                     const std::string &name = group,
                     const std::string &stream = "out")
     {
-        return decoded<std::vector<Answered>>(
-                   answer_reply({{delivery, verdict}}, name, stream))
-            .at(0);
+        return results({{delivery, verdict}}, name, stream).at(0);
     }
 
     // Reads what the group was not given yet, and has done it. Returns how many

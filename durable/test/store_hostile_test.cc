@@ -194,9 +194,7 @@ TEST_F(DurableHostile, AnAnswerThatIsNoneDoesNotKeepTheOthers)
     start("b", ago(1));
     fire();
     const std::vector<Delivery> both = read();
-    const auto results = decoded<std::vector<Answered>>(
-        answer_reply({{both.at(0), "nonsense"}, {both.at(1), "d"}}));
-    EXPECT_EQ(results,
+    EXPECT_EQ(results({{both.at(0), "nonsense"}, {both.at(1), "d"}}),
               (std::vector<Answered>{Answered::refused, Answered::taken}));
     EXPECT_EQ(state("b"), success);
     EXPECT_EQ(take(0).at(0).id, "a");

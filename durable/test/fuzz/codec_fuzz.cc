@@ -76,11 +76,14 @@ void check_entry(const redisReply *reply)
     }
 }
 
-void check_lists(const redisReply *reply)
+void check_texts(const redisReply *reply)
 {
     Fired fired;
     if (decode(reply, &fired)) {
         check_time(fired.now_us);
+        for (const int64_t late : fired.late_us) {
+            FUZZ_CHECK(late >= 0 && late <= fired.now_us);
+        }
         int64_t last = 0;
         for (const int64_t due : fired.due_us) {
             check_time(due);
@@ -88,6 +91,17 @@ void check_lists(const redisReply *reply)
             last = due;
         }
     }
+    Results results;
+    if (decode(reply, &results)) {
+        for (size_t i = 0; i < results.size(); ++i) {
+            FUZZ_CHECK(results[i] >= Answered::too_late &&
+                       results[i] <= Answered::refused);
+        }
+    }
+}
+
+void check_lists(const redisReply *reply)
+{
     CronTimers crons;
     if (decode(reply, &crons)) {
         for (const CronTimer &cron : crons.timers) {
@@ -102,10 +116,6 @@ void check_lists(const redisReply *reply)
             FUZZ_CHECK(timer.state >= 0 && timer.state <= 6);
             check_time(timer.due_us);
         }
-    }
-    std::vector<Answered> answers;
-    if (decode(reply, &answers)) {
-        FUZZ_CHECK(answers.size() == reply->elements);
     }
     std::vector<std::string_view> texts;
     if (decode(reply, &texts)) {
@@ -165,6 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (!input.is_empty()) {
             const redisReply *const reply = replies.next();
             check_entry(reply);
+            check_texts(reply);
             check_lists(reply);
             check_records(reply);
         }
