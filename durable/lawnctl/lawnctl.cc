@@ -56,7 +56,7 @@ Commands:
   acknowledge     timers were lost, and somebody knows it: lawnd says so no
                   more
   load --rate N --seconds S [--delay DURATION [--spread DURATION]]
-      [--pumps N] [--consumers N] [--leave]
+      [--pumps N] [--coalesce DURATION] [--consumers N] [--leave]
                   start timers at a rate, and measure; pumps (0: those that
                   run already) and consumers are threads of this process
   verify ...      as lawn-verify: kill and stop processes and a store of its

@@ -49,6 +49,7 @@ struct Options {
     uint64_t spread_us = second_us; // of the delays, around delay_us
     bool leaves = false;            // the timers in the store
     unsigned pumps = 1;
+    uint64_t coalesce_us = 0; // of the pumps; 0: the library's default
     unsigned consumers = 1;
 };
 
@@ -117,7 +118,8 @@ Load::Load(const Settings &settings, const Options &options)
         fail("interrupted");
     }
     for (unsigned i = 0; i < options.pumps; ++i) {
-        pumps_.push_back(std::make_unique<LoadPump>(settings));
+        pumps_.push_back(
+            std::make_unique<LoadPump>(settings, options.coalesce_us));
     }
     for (unsigned i = 0; i < options.consumers; ++i) {
         consumers_.push_back(std::make_unique<LoadConsumer>(settings));
@@ -357,6 +359,10 @@ int command_load(const Settings &settings, Arguments &arguments)
         arguments.take_number("--pumps", 0, 16).value_or(1));
     options.consumers = static_cast<unsigned>(
         arguments.take_number("--consumers", 1, 16).value_or(1));
+    options.coalesce_us = arguments.take_duration("--coalesce").value_or(0);
+    if (options.coalesce_us > second_us) {
+        fail("--coalesce is longer than a second");
+    }
     arguments.finish();
     Settings own = settings;
     if (own.name_space.empty()) {

@@ -25,8 +25,8 @@ std::string load_prefix()
     return id_prefix + std::to_string(getpid()) + "-";
 }
 
-LoadPump::LoadPump(const Settings &settings)
-    : client_(settings), thread_([this] { run(); })
+LoadPump::LoadPump(const Settings &settings, uint64_t coalesce_us)
+    : client_(settings), coalesce_us_(coalesce_us), thread_([this] { run(); })
 {
 }
 
@@ -39,7 +39,8 @@ LoadPump::~LoadPump()
 void LoadPump::run()
 {
     lawn_durable_pump_t *pump = nullptr;
-    const lawn_durable_pump_params_t params = {};
+    lawn_durable_pump_params_t params = {};
+    params.coalesce_us = coalesce_us_;
     require_success(lawn_durable_pump_start(client_.get(), &params, &pump),
                     nullptr);
     while (!ends_) {

@@ -22,13 +22,15 @@ std::string load_prefix();
 class LoadPump
 {
 public:
-    explicit LoadPump(const Settings &settings);
+    // coalesce_us: 0 for the library's default.
+    LoadPump(const Settings &settings, uint64_t coalesce_us);
     ~LoadPump();
 
 private:
     void run();
 
     Client client_;
+    uint64_t coalesce_us_;
     std::atomic<bool> ends_{false};
     std::thread thread_;
 };

@@ -126,6 +126,9 @@ TEST(Lawnctl, RefusesWhatItDoesNotUnderstand)
     expect_refusal({"consume", "--group", "g", "--lease", "9ms"}, "10ms");
     expect_refusal({"list", "--state", "lost"}, "'lost'");
     expect_refusal({"load", "--rate", "10"}, "--seconds");
+    expect_refusal(
+        {"load", "--rate", "10", "--seconds", "1", "--coalesce", "2s"},
+        "--coalesce");
     expect_refusal({"load", "--rate", "10", "--seconds", "1", "--delay", "2h"},
                    "--delay");
     expect_refusal({"load", "--rate", "10", "--seconds", "1", "--delay", "1s",
