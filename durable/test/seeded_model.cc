@@ -49,13 +49,6 @@ unsigned attempt_of(std::string_view head)
            256U * static_cast<unsigned char>(head[17]);
 }
 
-uint64_t generation_of(std::string_view head)
-{
-    double value = 0;
-    memcpy(&value, head.data(), sizeof(value));
-    return static_cast<uint64_t>(value);
-}
-
 uint64_t token_of(std::string_view tail)
 {
     uint64_t token = 0;
@@ -66,6 +59,18 @@ uint64_t token_of(std::string_view tail)
 }
 
 } // namespace
+
+uint64_t SeededModel::generation_of(std::string_view head)
+{
+    double value = 0;
+    memcpy(&value, head.data(), sizeof(value));
+    return static_cast<uint64_t>(value);
+}
+
+void SeededModel::rename(Body *body, uint64_t generation)
+{
+    body->head = head_of(generation, body->due_us, attempt_of(body->head));
+}
 
 size_t SeededModel::timers() const
 {
@@ -116,6 +121,8 @@ std::string SeededModel::call(const std::string &function,
         return start(shard, args);
     } else if (function == "lawn_stop") {
         return stop(shard, args[1]);
+    } else if (function == "lawn_update") {
+        return update(shard, args);
     } else if (function == "lawn_fire") {
         return fire(shard, args);
     } else if (function == "lawn_answer") {
@@ -198,7 +205,8 @@ std::string SeededModel::start_one(Shard *shard, const std::string &id,
                                 ? owner_.time_us() + integer(&when[1])
                                 : integer(when);
         const uint64_t generation = ++generation_;
-        shard->bodies[id] = {head_of(generation, due, 1), tail, token, due};
+        Body *const body = &shard->bodies[id];
+        *body = {head_of(generation, due, 1), tail, token, due, "", true};
         starts_[token] = {generation, due, write()};
         wake(shard, due);
     }

@@ -61,8 +61,11 @@ public:
     size_t entries() const;
     // The first start with the token; nullptr: there was none.
     const Start *start_of(uint64_t token) const;
+    // The only update of a timer; nullptr: there was none.
+    const Start *update_of(const std::string &id) const;
     // The number of the write that has stopped it; 0: there was none.
     uint64_t stop_of(const std::string &id) const;
+    bool has_ended(const std::string &id) const;
 
     // Returns its number.
     uint64_t write();
@@ -87,6 +90,7 @@ private:
         std::string tail;
         uint64_t token = 0;
         int64_t due_us = 0;
+        std::string mark; // of its update
         bool is_pending = true;
     };
 
@@ -117,6 +121,7 @@ private:
     std::string start_one(Shard *shard, const std::string &id,
                           const std::string &when, const std::string &tail);
     std::string stop(Shard *shard, const std::string &id);
+    std::string update(Shard *shard, const resp::Words &args);
     std::string fire(Shard *shard, const resp::Words &args);
     std::string answer(Shard *shard, const resp::Words &args);
     int answer_one(Shard *shard, const std::string &entry,
@@ -136,6 +141,9 @@ private:
                       const std::string &consumer);
     long long idle_ms(const Entry &entry) const;
     static void finish(Shard *shard, const std::string &id, int state);
+    static uint64_t generation_of(std::string_view head);
+    // The head of `body` is that of its due time, and of this generation.
+    static void rename(Body *body, uint64_t generation);
 
     Owner &owner_;
     std::vector<Shard> shards_;
@@ -143,6 +151,7 @@ private:
     uint64_t generation_ = 0;
     std::map<std::string, int64_t> pumps_;
     std::map<uint64_t, Start> starts_;
+    std::map<std::string, Start> updates_;
     std::map<std::string, uint64_t> stops_; // the writes
     uint64_t writes_ = 0;
     uint64_t safe_[places] = {}; // the last write that is

@@ -82,6 +82,13 @@ void SeededWorld::send(Request *request)
         start.until_known = timer.until_known;
         start.durability = timer.durability;
         status = lawn_durable_start(durable, &start, done, request);
+    } else if (request->kind == Kind::update) {
+        lawn_durable_update_t update = {};
+        update.id = timer.id.c_str();
+        update.generation = timer.generation;
+        update.delay_us = timer.new_delay_us;
+        update.durability = timer.durability;
+        status = lawn_durable_update(durable, &update, done, request);
     } else {
         status = lawn_durable_stop(durable, timer.id.c_str(), timer.durability,
                                    done, request);
@@ -104,6 +111,10 @@ void SeededWorld::on_done(Request *request, const lawn_durable_result_t &result)
         if (request->together) {
             check_order(*request, *request->together);
         }
+    } else if (request->kind == Kind::update &&
+               (result.status == LAWN_OK ||
+                result.status == LAWN_ERR_NO_ELEM)) {
+        on_updated(request, result);
     } else if (result.status == LAWN_OK) {
         check_order(*request->together, *request);
         check_safety(store_.model().stop_of(request->timer->id),
@@ -129,6 +140,10 @@ void SeededWorld::on_started(Request *request,
     Timer *const timer = request->timer;
     const SeededModel::Start *const first =
         store_.model().start_of(timer->token);
+    if (!timer->is_acknowledged && timer->new_delay_us != 0) {
+        timer->generation = result.generation;
+        send(this->request(timer, Kind::update));
+    }
     timer->is_acknowledged = true;
     if (!first) {
         object("a start that was not carried out is acknowledged");
@@ -212,6 +227,9 @@ void SeededWorld::add_timer(int64_t time_us, uint64_t delay_us)
     timer->is_stopped_at_once = is_stopped;
     timer->until_known = !is_stopped && network_.random(2) == 0;
     timer->durability = random_durability();
+    if (!is_stopped && network_.random(4) == 0) {
+        timer->new_delay_us = 1 + network_.random(100) * ms;
+    }
     network_.at(time_us, [this, timer] {
         Request *const start = request(timer, Kind::start);
         if (!timer->is_stopped_at_once) {

@@ -8,6 +8,7 @@
 //   - a start that is repeated with its token is answered like the first;
 //   - what is acknowledged is on the disk, or on a replica, if that was asked;
 //   - of a start and a stop that are under way together, the stop is done last;
+//   - an update is carried out once, and its repeats are answered like it;
 //   - nothing is delivered before its time, nor more than max_in_flight;
 //   - a lease that is extended is not lost, and where nothing fails an answer
 //   in
@@ -88,7 +89,7 @@ public:
     }
 
 private:
-    enum class Kind { start, stop };
+    enum class Kind { start, stop, update };
 
     struct Timer {
         std::string id;
@@ -98,6 +99,8 @@ private:
         bool is_stopped_at_once = false;
         int durability = LAWN_DURABLE_ASYNC;
         bool is_acknowledged = false;
+        uint64_t generation = 0;   // of its start
+        uint64_t new_delay_us = 0; // by an update right after that; 0: none
         unsigned deliveries = 0;
     };
 
@@ -116,6 +119,7 @@ private:
     void send(Request *request);
     void on_done(Request *request, const lawn_durable_result_t &result);
     void on_started(Request *request, const lawn_durable_result_t &result);
+    void on_updated(Request *request, const lawn_durable_result_t &result);
     void check_order(const Request &start, const Request &stop);
     void check_safety(uint64_t write, int durability);
     int random_durability();

@@ -323,9 +323,9 @@ typedef struct {
  * timer is not pending with that generation, the status is NO_ELEM, and the
  * state and the generation are those that it has. If the latest update is
  * repeated, the repeat is successful, too, until the timer ends. It gets the
- * same generation and due time, or of a periodic timer that has fired
- * meanwhile, those of the occurrence to come. A new due time for a cron timer
- * is INVALID_PARAM: its expression has the times. Fails as a start does. */
+ * same generation and due time; or if the timer has fired meanwhile, those of
+ * the occurrence or the attempt to come. A new due time for a cron timer is
+ * INVALID_PARAM: its expression has the times. Fails as a start does. */
 static inline lawn_status_t
 lawn_durable_update(lawn_durable_t *durable,
                     const lawn_durable_update_t *update, lawn_durable_fn_t done,
