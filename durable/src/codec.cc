@@ -302,13 +302,13 @@ bool decode_fired(std::string_view text, Fired *fired)
     f.cron = reader.number<uint32_t>();
     const unsigned more = reader.number<uint8_t>();
     f.more = more != 0;
-    const unsigned times = reader.number<uint8_t>();
+    const size_t times = reader.number<uint8_t>();
     const size_t size = reader.rest().size();
     if (!reader.is_good() || more > 1 || times > 64 || size % 8 != 0 ||
         size < 8 * times || size > 8 * (times + 500)) {
         return false;
     }
-    for (unsigned i = 0; i < times; ++i) {
+    for (size_t i = 0; i < times; ++i) {
         const int64_t due = reader.integer();
         if (!reader.is_good() || (i > 0 && due < f.due_us.back())) {
             return false;
