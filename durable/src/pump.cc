@@ -72,6 +72,7 @@ void PumpCore::start()
     schedule_ = std::make_unique<Schedule>(store, count, params);
     is_near_.assign(count, false);
     is_renewing_.assign(count, false);
+    renews_again_.assign(count, false);
     errors_.assign(count, "");
     cron_errors_.assign(count, "");
     std::vector<unsigned> all;

@@ -92,6 +92,7 @@ private:
     std::unordered_map<std::string, unsigned> shard_of_channel_;
     std::vector<bool> is_near_; // answers of a shard come soon
     std::vector<bool> is_renewing_;
+    std::vector<bool> renews_again_;       // more may have come meanwhile
     std::vector<std::string> errors_;      // why a shard cannot be fired, or ""
     std::vector<std::string> cron_errors_; // the same of its cron timers
     std::string beat_error_;               // why others are not heard of, or ""

@@ -23,8 +23,10 @@ constexpr size_t most_parsed = 1000; // expressions
 void PumpCore::renew_crons(unsigned shard)
 {
     if (is_renewing_[shard]) {
+        renews_again_[shard] = true;
         return;
     }
+    renews_again_[shard] = false;
     Call call;
     call.function = "lawn_cron";
     call.keys = {Key::body, Key::cron};
@@ -73,25 +75,26 @@ void PumpCore::on_crons(unsigned shard, const Answer &answer)
     // Those that were removed may have hidden others.
     if (call.args.empty()) {
         cron_errors_[shard] = error;
-        if (found.removed > 0) {
+        if (found.removed > 0 || renews_again_[shard]) {
             renew_crons(shard);
         }
         return;
     }
     const bool is_more = found.removed + found.timers.size() == most_crons;
-    link_.call(std::move(call),
-               [weak = weak_from_this(), shard, is_more, error,
-                removed = found.removed](const Answer &renewed) {
-                   const auto self = weak.lock();
-                   if (!self || self->is_closed_) {
-                       return;
-                   }
-                   self->on_renewed(shard, error, renewed);
-                   if (renewed.status == LAWN_OK && is_more &&
-                       (removed > 0 || renewed.reply->integer > 0)) {
-                       self->renew_crons(shard);
-                   }
-               });
+    link_.call(
+        std::move(call), [weak = weak_from_this(), shard, is_more, error,
+                          removed = found.removed](const Answer &renewed) {
+            const auto self = weak.lock();
+            if (!self || self->is_closed_) {
+                return;
+            }
+            self->on_renewed(shard, error, renewed);
+            if (renewed.status == LAWN_OK &&
+                (self->renews_again_[shard] ||
+                 (is_more && (removed > 0 || renewed.reply->integer > 0)))) {
+                self->renew_crons(shard);
+            }
+        });
     is_renewing_[shard] = true;
 }
 

@@ -136,6 +136,15 @@ TEST(Seeded, AConsumerThatClosesHoldsNothingBack)
     close_at_each_moment(&SeededWorld::Options::consumer_goes_us, 260000);
 }
 
+// A cron timer is sought while the times of others are on their way.
+TEST(Seeded, WhatOneOfAMillionSchedulesHasShown)
+{
+    SeededWorld::Options options;
+    options.faults_permille = 300;
+    options.rounds = schedules_in_a_row;
+    EXPECT_EQ(SeededWorld(29231685, options).run(), "");
+}
+
 // The other pump waits 20 ms for it, at first.
 TEST(Seeded, APumpThatClosesIsReplacedAtOnce)
 {
