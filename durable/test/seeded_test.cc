@@ -136,13 +136,17 @@ TEST(Seeded, AConsumerThatClosesHoldsNothingBack)
     close_at_each_moment(&SeededWorld::Options::consumer_goes_us, 260000);
 }
 
-// A cron timer is sought while the times of others are on their way.
-TEST(Seeded, WhatOneOfAMillionSchedulesHasShown)
+// Of cron timers: one is sought while the times of others are on their way; and
+// a call for them fails, and nothing else calls for that shard.
+TEST(Seeded, WhatOnlyAFewSchedulesShow)
 {
     SeededWorld::Options options;
-    options.faults_permille = 300;
     options.rounds = schedules_in_a_row;
+    options.faults_permille = 300;
     EXPECT_EQ(SeededWorld(29231685, options).run(), "");
+    EXPECT_EQ(SeededWorld(100103, options).run(), "");
+    options.faults_permille = 100;
+    EXPECT_EQ(SeededWorld(100025, options).run(), "");
 }
 
 // The other pump waits 20 ms for it, at first.
