@@ -240,7 +240,7 @@ register('lawn_answer', 7, 5, 1 + 4 * MAX_BATCH, {'allow-oom'},
             end
             if refused[i] then
                 result = '4'
-            elseif body and #body > HEAD then
+            elseif body and body_is_whole(body) then
                 local is_same = sub(body, 1, HEAD) == identity
                 if not periodic[i] then
                     if is_same then

@@ -11,8 +11,7 @@
 //   - an update is carried out once, and its repeats are answered like it;
 //   - nothing is delivered before its time, nor more than max_in_flight;
 //   - a lease that is extended is not lost, and where nothing fails an answer
-//   in
-//     time counts;
+//     that comes in time counts;
 //   - when nothing fails any more, each timer is delivered and answered soon,
 //     and so is a new one: nobody has fallen silent, or complains.
 

@@ -100,6 +100,25 @@ TEST_F(DurableFire, NoMoreThanTheLimit)
     EXPECT_TRUE(rest.due_us.empty());
 }
 
+// Until then, it is told what the first was.
+TEST_F(DurableFire, AnUpdateRepeatedAfterARetryIsToldTheNextAttempt)
+{
+    join();
+    const std::string seen = std::to_string(start("a", "+1000000").generation);
+    const auto update = [&] {
+        return decoded<Updated>(
+            call("lawn_update", "due body meta", {"a", seen, "+0", "two"}));
+    };
+    const Updated first = update();
+    ASSERT_TRUE(first.updated);
+    EXPECT_EQ(fire().fired(), 1U);
+    answer(read().at(0), retry_verdict(1000000, 1, ""));
+    const Updated again = update();
+    EXPECT_TRUE(again.updated);
+    EXPECT_EQ(again.generation, first.generation);
+    EXPECT_GT(again.due_us, first.due_us);
+}
+
 TEST_F(DurableFire, TellsWhatComesNext)
 {
     const int64_t base = now() + hour;
