@@ -225,13 +225,6 @@ static void do_rearm(unsigned i)
     do_start(i);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double left = *(const double *)a;
-    const double right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 /* Prints the median of the rounds: other work on the machine, and the walks of
  * stock's thread, which holds the lock, lie in the rounds that take longer. */
 static void measure(void (*prepare)(unsigned), void (*call)(unsigned))
@@ -248,7 +241,7 @@ static void measure(void (*prepare)(unsigned), void (*call)(unsigned))
         }
         spent[round] = seconds() - begin;
     }
-    qsort(spent, ROUNDS, sizeof *spent, compare);
+    qsort(spent, ROUNDS, sizeof *spent, compare_doubles);
     printf("%.1f ", spent[ROUNDS / 2] * 1e9 / TIMERS);
 }
 
@@ -293,7 +286,7 @@ static void be_late(void)
     while (__atomic_load_n(&fired, __ATOMIC_ACQUIRE) < LATE) {
         usleep(10000);
     }
-    qsort(lates, LATE, sizeof *lates, compare);
+    qsort(lates, LATE, sizeof *lates, compare_doubles);
     printf("%.3f %.3f %.3f\n", lates[0], lates[LATE / 2],
            lates[LATE - 1 - LATE / 100]);
 }

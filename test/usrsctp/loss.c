@@ -27,9 +27,9 @@ static unsigned packets;
 static unsigned lost;
 static unsigned received; /* atomic */
 
-/* A single message: when it was lost, and when it was sent again. */
+/* A single message: whether it was lost, and when it was sent again. */
 static bool loses_next;
-static double lost_at;
+static bool was_lost;
 static double again_at;
 
 static bool is_data(const void *data, size_t size)
@@ -40,12 +40,12 @@ static bool is_data(const void *data, size_t size)
 static bool loses(const void *data, size_t size)
 {
     packets++;
-    if (is_data(data, size) && lost_at > 0 && again_at == 0) {
+    if (is_data(data, size) && was_lost && again_at == 0) {
         again_at = seconds();
     }
     if (is_data(data, size) && loses_next) {
         loses_next = false;
-        lost_at = seconds();
+        was_lost = true;
         return true;
     }
     state = state * 6364136223846793005 + 1442695040888963407;
@@ -161,38 +161,33 @@ static void send_all(struct socket *s)
     pthread_mutex_unlock(&wire_mutex);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double left = *(const double *)a;
-    const double right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 /* Before each, a message that arrives: its acknowledgement ends the back-off of
- * the RTO. The RTO begins before the packet is on the wire, and so a little
- * before the time that is taken there. */
+ * the RTO. The RTO begins in the call that sends, at any time of it: on a busy
+ * machine that is long before the packet is on the wire. */
 static void send_singles(struct socket *s)
 {
     double lates[SINGLES];
     unsigned early = 0;
     for (unsigned i = 0; i < SINGLES; ++i) {
         double rto;
+        double begin;
         send_message(s, MESSAGES + i * 2);
         wait_until_received(MESSAGES + i * 2 + 1);
         rto = rto_of(s);
         pthread_mutex_lock(&wire_mutex);
         loses_next = true;
-        lost_at = 0;
+        was_lost = false;
         again_at = 0;
         pthread_mutex_unlock(&wire_mutex);
+        begin = seconds();
         send_message(s, MESSAGES + i * 2 + 1);
         wait_until_received(MESSAGES + i * 2 + 2);
         pthread_mutex_lock(&wire_mutex);
-        lates[i] = (again_at - lost_at - rto) * 1e3;
+        lates[i] = (again_at - begin - rto) * 1e3;
         pthread_mutex_unlock(&wire_mutex);
         early += lates[i] < -1;
     }
-    qsort(lates, SINGLES, sizeof *lates, compare);
+    qsort(lates, SINGLES, sizeof *lates, compare_doubles);
     printf("sent again after the RTO and %.2f ms, at least %.2f ms; "
            "early: %u of %d\n",
            lates[SINGLES / 2], lates[0], early, SINGLES);

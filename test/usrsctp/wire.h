@@ -60,6 +60,14 @@ static inline double seconds(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* For qsort(). */
+static inline int compare_doubles(const void *a, const void *b)
+{
+    const double left = *(const double *)a;
+    const double right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
 static int wire_send(void *from, void *data, size_t size, uint8_t tos,
                      uint8_t set_df)
 {
