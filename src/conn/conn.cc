@@ -20,6 +20,7 @@
 // what its timers do, rto.h what it learns, and profile.h what it shares.
 
 #include "conn/conn_impl.h"
+#include "conn/state.h"
 
 #include "clock/convert.h"
 #include "engine/inside.h"
@@ -217,4 +218,22 @@ void lawn_conn_query_sized(const lawn_conn_t *conn, lawn_conn_stats_t *stats,
         conn->count[excused],
     };
     copy_known(stats, size, &known, sizeof(known));
+}
+
+const lawn_conn_t *lawn::conn_of_retransmit(const lawn_timer_t *timer)
+{
+    return timer->expired == retransmit_expired
+               ? reinterpret_cast<const lawn_conn_t *>(
+                     reinterpret_cast<const char *>(timer) -
+                     offsetof(lawn_conn_t, retransmit))
+               : nullptr;
+}
+
+const lawn_conn_t *lawn::conn_of_keepalive(const lawn_timer_t *timer)
+{
+    return timer->expired == keepalive_expired
+               ? reinterpret_cast<const lawn_conn_t *>(
+                     reinterpret_cast<const char *>(timer) -
+                     offsetof(lawn_conn_t, keepalive))
+               : nullptr;
 }

@@ -76,11 +76,17 @@ constexpr uint64_t lawn_engine_stats_t::*numbers_of_engine[count_size] = {
     &lawn_engine_stats_t::conn_excused,
 };
 
+// What a trace calls the same (doc/trace.md).
+constexpr const char *names_in_trace[count_size] = {
+    "resend", "needless", "probe", "evidence", "ask", "undo", "excuse",
+};
+
 // Only for what is rare, of an open connection.
 inline void count(lawn_conn_t *conn, unsigned what)
 {
     conn->count[what] += conn->count[what] != UINT_MAX;
     note_conn(conn->profile->engine, numbers_of_engine[what]);
+    trace_conn(conn->profile->engine, names_in_trace[what], &conn->retransmit);
 }
 
 // There is a sign that a retransmission was not needed.

@@ -88,6 +88,7 @@ void die(lawn_conn_t *conn, lawn_time_t now, lawn_conn_reason_t reason)
 {
     const auto dead = conn->profile->ops.dead;
     note_conn(conn->profile->engine, &lawn_engine_stats_t::conn_dead);
+    trace_conn(conn->profile->engine, "dead", &conn->retransmit, reason);
     lawn_conn_close(conn);
     LAWN_PROBE(dead, conn, reason, now);
     if (dead) {
@@ -154,13 +155,13 @@ void retransmit(lawn_conn_t *conn, lawn_time_t now, bool evidence)
         set(&conn->modes, is_backed_off);
         conn->rto = rto_back_off(conn->rto, params.backoff, rto_limit(conn));
     }
-    count(conn, retransmissions);
     clear(&conn->modes, has_evidence);
     if (evidence) {
         count(conn, by_evidence);
         set(&conn->modes, has_evidence);
         LAWN_PROBE(evidence, conn, conn->oldest, now);
     }
+    count(conn, retransmissions);
     clear(&conn->flags, is_overtaken);
     conn->resent_at = now;
     conn->oldest = now;

@@ -103,6 +103,11 @@ inline bool is_inside(const lawn_engine_t *engine)
 // Adds one to a number of `stats` that connections count.
 void note_conn(lawn_engine_t *engine, uint64_t lawn_engine_stats_t::*number);
 
+// Records what has happened to a connection, which goes by the name of its
+// retransmit timer, if the engine writes a trace. `value` is left out if 0.
+void trace_conn(lawn_engine_t *engine, const char *event,
+                const lawn_timer_t *conn, uint64_t value = 0);
+
 inline void add_hook(lawn_engine_t *engine, PassHook *hook)
 {
     hook->behind = engine->hooks;

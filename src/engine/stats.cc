@@ -13,6 +13,7 @@
 // One comparison, with the smaller of the two limits, finds both.
 
 #include "engine/engine.h"
+#include "engine/trace.h"
 
 #include "base/probe.h"
 #include "base/sequence.h"
@@ -67,6 +68,7 @@ LAWN_COLD_PATH bool lawn::note_gap(Engine *engine, lawn_time_t now)
     const Change change(&engine->sequence);
     if (is_stall) {
         LAWN_PROBE(stall, engine, gap, now);
+        trace_stall(engine, gap, now);
         engine->stalled_at = now;
         set_word(&stats->stalls, stats->stalls + 1);
         set_later(&stats->worst_stall, gap);

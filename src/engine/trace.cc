@@ -147,6 +147,22 @@ lawn_status_t open_trace(Engine *engine)
     return status;
 }
 
+LAWN_COLD_PATH void trace_conn(lawn_engine_t *handle, const char *event,
+                               const lawn_timer_t *conn, uint64_t value)
+{
+    const Engine *const engine = impl_of(handle);
+    if (engine->trace) {
+        record_conn(engine->trace, event, conn, engine->now, value);
+    }
+}
+
+void trace_stall(const Engine *engine, lawn_time_t gap, lawn_time_t now)
+{
+    if (engine->trace) {
+        record_stall(engine->trace, gap, now);
+    }
+}
+
 void close_trace(Engine *engine)
 {
     if (engine->trace) {

@@ -21,6 +21,9 @@ extern unsigned trace_count;
 // when the file cannot be opened.
 lawn_status_t open_trace(Engine *engine);
 
+// Records a stall of `gap` ticks, if the engine writes a trace.
+void trace_stall(const Engine *engine, lawn_time_t gap, lawn_time_t now);
+
 // Ends the engine's trace, if there is one; its lawn is not observed any more,
 // or gone.
 void close_trace(Engine *engine);

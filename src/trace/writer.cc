@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "base/ticks.h"
 #include "clock/convert.h"
+#include "conn/state.h"
 #include "timer/inside.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ namespace
 {
 
 constexpr size_t buffer_size = 65536;
-constexpr size_t longest_event = 256; // with the polls before it
+constexpr size_t longest_event = 512; // with what stands beside it
 
 } // namespace
 
@@ -207,26 +208,97 @@ static_assert(LAWN_EVENT_STOP == 1 && LAWN_EVENT_PAUSE == 2 &&
                   LAWN_EVENT_FIRE == 3,
               "the names are in this order");
 
-void on_event(lawn_observer_t *observer, lawn_event_t event,
-              const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl)
+// Returns false when the trace has ended.
+bool is_recording(Trace *trace, lawn_time_t now)
 {
-    Trace *const trace = static_cast<Trace *>(observer);
-    if (trace->fd < 0) {
-        return;
-    }
-    if (!trace->has_begun) {
+    if (trace->fd >= 0 && !trace->has_begun) {
         trace->has_begun = true;
         trace->last = now;
         trace->flushed = now;
     }
+    return trace->fd >= 0;
+}
+
+bool begin_line(Trace *trace, bool last_poll_fires, lawn_time_t now)
+{
+    if (!is_recording(trace, now)) {
+        return false;
+    }
+    flush_polls(trace, last_poll_fires);
+    put_time(trace, now);
+    return true;
+}
+
+void end_line(Trace *trace)
+{
+    put(trace, "\n");
+    if (trace->length > buffer_size - longest_event) {
+        flush(trace);
+    }
+}
+
+void put_name(Trace *trace, const lawn_timer_t *timer)
+{
+    put_number(trace, reinterpret_cast<uintptr_t>(timer), 16);
+}
+
+// How long ago: shorter than the time itself.
+void put_age(Trace *trace, lawn_time_t time)
+{
+    put(trace, " ");
+    if (time == 0 || time == LAWN_TIME_INFINITY) {
+        put(trace, "-");
+    } else {
+        put_number(trace, trace->last - earlier_of(time, trace->last), 10);
+    }
+}
+
+void put_span(Trace *trace, lawn_time_t span)
+{
+    put(trace, " ");
+    put_number(trace, span, 10);
+}
+
+// Behind a start or a pause of a timer: if it is a connection's, what the
+// connection knows now. Only the reader keeps what it knew before, and finds
+// out what the connection was told. A pause has no time of its own: it may be
+// that of an ACK, which the connection has just heard.
+void put_conn(Trace *trace, const lawn_timer_t *timer)
+{
+    if (const lawn_conn_t *const conn = conn_of_retransmit(timer)) {
+        put(trace, "\n");
+        put_time(trace, conn->heard_at);
+        put(trace, " conn ");
+        put_name(trace, timer);
+        put_age(trace, conn->heard_at);
+        put_age(trace, conn->oldest);
+        put_age(trace, conn->newest);
+        put_span(trace, conn->rto);
+        put_span(trace, conn->srtt >> 3);
+        put_span(trace, conn->rttvar >> 2);
+    } else if (const lawn_conn_t *const idle = conn_of_keepalive(timer)) {
+        put(trace, "\n0 keepalive ");
+        put_name(trace, &idle->retransmit);
+        put(trace, " ");
+        put_name(trace, timer);
+    }
+}
+
+void on_event(lawn_observer_t *observer, lawn_event_t event,
+              const lawn_timer_t *timer, lawn_time_t now, lawn_time_t ttl)
+{
+    Trace *const trace = static_cast<Trace *>(observer);
     if (event == LAWN_EVENT_ADVANCE) {
-        note_poll(trace, now);
+        if (is_recording(trace, now)) {
+            note_poll(trace, now);
+        }
         return;
     }
-    flush_polls(trace, event == LAWN_EVENT_FIRE);
-    put_time(trace, now);
+    if (!begin_line(trace, event == LAWN_EVENT_FIRE, now)) {
+        return;
+    }
     put(trace, names[event]);
-    put_number(trace, reinterpret_cast<uintptr_t>(timer), 16);
+    put_name(trace, timer);
     if (event == LAWN_EVENT_START) {
         put(trace, " ");
         if (ttl == LAWN_TIME_INFINITY) {
@@ -235,10 +307,10 @@ void on_event(lawn_observer_t *observer, lawn_event_t event,
             put_number(trace, ttl, 10);
         }
     }
-    put(trace, "\n");
-    if (trace->length > buffer_size - longest_event) {
-        flush(trace);
+    if (event == LAWN_EVENT_START || event == LAWN_EVENT_PAUSE) {
+        put_conn(trace, timer);
     }
+    end_line(trace);
 }
 
 // What runs already is in the trace with what remains of it.
@@ -270,7 +342,7 @@ Trace *make_trace(const lawn_allocator_t &allocator, double ticks_per_sec,
     trace->second = ticks_from(1, 1, ticks_per_sec);
     trace->length = static_cast<size_t>(snprintf(
         trace->buffer, longest_event,
-        "lawn-trace 1 ticks_per_sec %.17g budget %u\n", ticks_per_sec, budget));
+        "lawn-trace 2 ticks_per_sec %.17g budget %u\n", ticks_per_sec, budget));
     // The program's locale may have a decimal comma.
     std::replace(trace->buffer, trace->buffer + trace->length, ',', '.');
     return trace;
@@ -300,6 +372,31 @@ void record_timers(Trace *trace, const lawn_t *lawn)
     trace->last = lawn_now(lawn);
     trace->flushed = trace->last;
     for_each_running(lawn, record_running, trace);
+}
+
+void record_conn(Trace *trace, const char *event, const lawn_timer_t *conn,
+                 lawn_time_t now, uint64_t value)
+{
+    if (!begin_line(trace, false, now)) {
+        return;
+    }
+    put(trace, " ");
+    put(trace, event);
+    put(trace, " ");
+    put_name(trace, conn);
+    if (value != 0) {
+        put_span(trace, value);
+    }
+    end_line(trace);
+}
+
+void record_stall(Trace *trace, lawn_time_t gap, lawn_time_t now)
+{
+    if (begin_line(trace, false, now)) {
+        put(trace, " stall");
+        put_span(trace, gap);
+        end_line(trace);
+    }
 }
 
 void end_trace(Trace *trace)

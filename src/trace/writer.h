@@ -28,6 +28,13 @@ lawn_observer_t *observer_of(Trace *trace);
 // Records the timers that run already, each with what remains of it.
 void record_timers(Trace *trace, const lawn_t *lawn);
 
+// Records what has happened to a connection, which goes by the name of its
+// retransmit timer. `value` is left out if 0.
+void record_conn(Trace *trace, const char *event, const lawn_timer_t *conn,
+                 lawn_time_t now, uint64_t value);
+
+void record_stall(Trace *trace, lawn_time_t gap, lawn_time_t now);
+
 // Writes what is left, closes the file if there is one, and frees the trace.
 // Its lawn must not be observed by it any more.
 void end_trace(Trace *trace);

@@ -14,7 +14,8 @@ import sys
 OPEN = {
     "base": {"*": None},
     "clock": {"convert.h": None},
-    "conn": {"profiles.h": {"engine"}},  # whose memory the engine frees
+    "conn": {"profiles.h": {"engine"},  # whose memory the engine frees
+             "state.h": {"trace"}},
     "engine": {"inside.h": None, "page_layout.h": {"tools"},
                "thread.h": {"group", "service"}},
     "timer": {"inside.h": None, "queue.h": {"keyed"}},

@@ -19,7 +19,7 @@ namespace lawn_test
 {
 
 inline const std::string header =
-    "lawn-trace 1 ticks_per_sec 1000000000 budget 64\n";
+    "lawn-trace 2 ticks_per_sec 1000000000 budget 64\n";
 
 // More than any buffer holds.
 inline void run_much(lawn_engine_t *engine)

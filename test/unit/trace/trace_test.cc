@@ -129,7 +129,7 @@ TEST_F(Trace, HasADecimalPointInEachLocale)
     has_decimal_comma = true;
     record();
     has_decimal_comma = false;
-    EXPECT_EQ(finish(), "lawn-trace 1 ticks_per_sec 2.5 budget 64\n");
+    EXPECT_EQ(finish(), "lawn-trace 2 ticks_per_sec 2.5 budget 64\n");
 }
 
 // Calls that end in the header when nobody records.
@@ -232,7 +232,9 @@ TEST_F(Trace, IsWrittenAfterASecond)
     pass_at(start + sec / 2);
     EXPECT_EQ(text("trace"), header);
     pass_at(start + sec * 3 / 2);
-    EXPECT_EQ(named(text("trace")), header + "0 start A 5000000000\n");
+    EXPECT_EQ(named(text("trace")), header + "0 start A 5000000000\n"
+                                             "500000000 poll 1\n"
+                                             "1000000000 stall 1000000000\n");
 }
 
 TEST_F(Trace, EachEngineHasAFile)
