@@ -6,6 +6,8 @@
 
 #include "input.h"
 
+#include "page.h"
+#include "qlog.h"
 #include "replay.h"
 
 #include <lawn/timer.h>
@@ -246,6 +248,16 @@ bool check(const bench::Trace &trace, const std::string &text)
     return static_cast<double>(ticks) * (1e9 / rate) > 1U << 30;
 }
 
+// What lawn_trace writes is whole, whatever the trace says.
+void show(const std::string &path)
+{
+    const trace_file::Model model = trace_file::read_model(path.c_str());
+    const std::string page = trace_file::page_of(model, path);
+    FUZZ_CHECK(page.compare(page.size() - 8, 8, "</html>\n") == 0);
+    const std::string qlog = trace_file::qlog_of(model, path, 0);
+    FUZZ_CHECK(qlog[0] == '\x1e' && qlog.back() == '\n');
+}
+
 bench::Contender contender()
 {
     bench::Contender c = {};
@@ -304,6 +316,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (read(file, text, &trace, &line)) {
         check(trace, text);
         replay(trace);
+        show(file.path());
         return 0;
     }
     const std::vector<std::string> lines = lines_of(text);

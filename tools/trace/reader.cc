@@ -30,28 +30,28 @@ constexpr Time latest = Time{1} << 62; // in ns: a century and more
 // (T), a count (c), an age (a), a span (s), a reason (r).
 struct Shape {
     std::string_view name;
-    Kind kind;
     std::string_view fields;
+    Kind kind;
     unsigned version; // since which
 };
 
 constexpr Shape shapes[] = {
-    {"start", Kind::start, "tT", 1},
-    {"stop", Kind::stop, "t", 1},
-    {"pause", Kind::pause, "t", 1},
-    {"fire", Kind::fire, "t", 1},
-    {"poll", Kind::poll, "c", 1},
-    {"conn", Kind::conn, "taaasss", 2},
-    {"keepalive", Kind::keepalive, "tt", 2},
-    {"resend", Kind::resend, "t", 2},
-    {"evidence", Kind::evidence, "t", 2},
-    {"ask", Kind::ask, "t", 2},
-    {"probe", Kind::probe, "t", 2},
-    {"needless", Kind::needless, "t", 2},
-    {"undo", Kind::undo, "t", 2},
-    {"excuse", Kind::excuse, "t", 2},
-    {"dead", Kind::dead, "tr", 2},
-    {"stall", Kind::stall, "s", 2},
+    {"start", "tT", Kind::start, 1},
+    {"stop", "t", Kind::stop, 1},
+    {"pause", "t", Kind::pause, 1},
+    {"fire", "t", Kind::fire, 1},
+    {"poll", "c", Kind::poll, 1},
+    {"conn", "taaasss", Kind::conn, 2},
+    {"keepalive", "tt", Kind::keepalive, 2},
+    {"resend", "t", Kind::resend, 2},
+    {"evidence", "t", Kind::evidence, 2},
+    {"ask", "t", Kind::ask, 2},
+    {"probe", "t", Kind::probe, 2},
+    {"needless", "t", Kind::needless, 2},
+    {"undo", "t", Kind::undo, 2},
+    {"excuse", "t", Kind::excuse, 2},
+    {"dead", "tr", Kind::dead, 2},
+    {"stall", "s", Kind::stall, 2},
 };
 
 std::vector<std::string_view> split(std::string_view line)
