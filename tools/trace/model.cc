@@ -5,7 +5,7 @@
 #include "model.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -103,10 +103,15 @@ private:
                 {event.now, (event.now - polled_at_) / event.value[0]});
         }
         has_polled_ = true;
-        // Each start of a timer passes here once.
-        for (auto i = due_.upper_bound({polled_at_, UINT64_MAX});
-             i != due_.end() && i->first <= event.now; ++i) {
-            ++waiting_;
+        Due before = {never, 0};
+        while (!due_.empty() && due_.front().first <= event.now) {
+            std::pop_heap(due_.begin(), due_.end(), std::greater<Due>());
+            const Due due = due_.back();
+            due_.pop_back();
+            const Running &timer = timers_[due.second];
+            waiting_ +=
+                timer.runs && timer.deadline == due.first && due != before;
+            before = due;
         }
         polled_at_ = event.now;
     }
@@ -135,10 +140,9 @@ private:
         return timers_[name];
     }
 
-    void end_run(Running &timer, uint64_t name, Time now, bool fired)
+    void end_run(Running &timer, Time now, bool fired)
     {
         waiting_ -= is_waiting(timer);
-        due_.erase({timer.deadline, name});
         if (timer.runs && timer.timer != none) {
             Timer::Run &run = model_.timers[timer.timer].runs.back();
             run.end = now;
@@ -150,21 +154,28 @@ private:
     void start(const Event &event)
     {
         Running &timer = timer_of(event.name);
-        end_run(timer, event.name, event.now, false);
+        end_run(timer, event.now, false);
         const Time ttl = event.value[0];
         timer.deadline = ttl >= never - event.now ? never : event.now + ttl;
         timer.runs = true;
         waiting_ += is_waiting(timer);
-        if (timer.deadline != never) {
-            due_.insert({timer.deadline, event.name});
+        if (timer.deadline != never && !is_waiting(timer)) {
+            due_.push_back({timer.deadline, event.name});
+            std::push_heap(due_.begin(), due_.end(), std::greater<Due>());
         }
         if (timer.is_retransmit) {
             model_.connections[timer.connection].timer.push_back(
-                {event.now, timer.deadline});
+                set_to(event.now, timer.deadline));
         }
         if (timer.connection == none) {
             add_run(timer, event);
         }
+    }
+
+    // 0 and `never` have another meaning in Connection::timer.
+    static Point set_to(Time now, Time deadline)
+    {
+        return {now, std::clamp<Time>(deadline, 1, never - 1)};
     }
 
     // Whether it is a connection's shows in the next line, if at all: then
@@ -183,7 +194,7 @@ private:
     {
         Running &timer = timer_of(event.name);
         const bool ran = timer.runs;
-        end_run(timer, event.name, event.now, false);
+        end_run(timer, event.now, false);
         if (ran && timer.is_retransmit) {
             model_.connections[timer.connection].timer.push_back(
                 {event.now, 0});
@@ -200,7 +211,7 @@ private:
         Running &timer = timer_of(event.name);
         const Time deadline = timer.deadline;
         const bool ran = timer.runs;
-        end_run(timer, event.name, event.now, true);
+        end_run(timer, event.now, true);
         if (ran) {
             model_.late.push_back(
                 {event.now, event.now > deadline ? event.now - deadline : 0});
@@ -223,7 +234,7 @@ private:
             connection.name = name;
             // Its timer has just been started, as a timer of its own.
             if (timer.runs) {
-                connection.timer.push_back({model_.end, timer.deadline});
+                connection.timer.push_back(set_to(model_.end, timer.deadline));
             }
             disown(timer);
             model_.connections.push_back(std::move(connection));
@@ -372,7 +383,10 @@ private:
     Model model_;
     std::vector<Known> known_; // of model_.connections
     std::unordered_map<uint64_t, Running> timers_;
-    std::set<std::pair<Time, uint64_t>> due_; // what runs, by its deadline
+    // A heap of the starts by deadline, and of what was stopped or started
+    // again meanwhile.
+    using Due = std::pair<Time, uint64_t>;
+    std::vector<Due> due_;
     size_t waiting_ = 0; // was due at the latest pass, and runs
     bool has_polled_ = false;
     Time polled_at_ = 0;

@@ -80,6 +80,14 @@ TEST_F(TraceQlog, HasAMessageAndItsAck)
               }));
 }
 
+TEST_F(TraceQlog, ATimerThatNeverEndsIsSet)
+{
+    const std::vector<std::string> all =
+        records("0 start a inf\n0 conn a 0 - - 5 0 0\n");
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_NE(all[1].find("\"event_type\":\"set\""), std::string::npos);
+}
+
 TEST_F(TraceQlog, SaysWhyAPacketIsLost)
 {
     const std::string first = "0 start a 10\n0 conn a 0 0 - 10 0 0\n";
