@@ -33,12 +33,12 @@ void *__wrap_calloc(size_t count, size_t size)
     return __real_calloc(count, size);
 }
 
-void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__real_memalign(size_t alignment, size_t size);
 
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
+void *__wrap_memalign(size_t alignment, size_t size)
 {
     allocated += size;
-    return __real_aligned_alloc(alignment, size);
+    return __real_memalign(alignment, size);
 }
 }
 

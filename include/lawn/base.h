@@ -6,6 +6,15 @@
 #ifndef LAWN_BASE_H
 #define LAWN_BASE_H
 
+/* The README says which compilers and standards the library is tested with. */
+#if !defined(__GNUC__) || defined(__TINYC__)
+#error "Lawn needs gcc, clang or a compiler that has their extensions"
+#elif !defined(__SIZEOF_POINTER__) || __SIZEOF_POINTER__ != 8
+#error "Lawn needs a 64-bit machine"
+#elif defined(__GNUC_GNU_INLINE__) && !defined(__cplusplus)
+#error "Lawn needs the inline of C99: compile with -std=c99 or later"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,11 +23,7 @@
 #define LAWN_VERSION_PATCH 0
 #define LAWN_VERSION_STRING "0.6.0"
 
-#if defined(__GNUC__)
 #define LAWN_API __attribute__((visibility("default")))
-#else
-#define LAWN_API
-#endif
 
 /* For functions whose frequent case is inline. The library also exports each of
  * them as a symbol, for programs that take its address or load it by name. */
@@ -42,13 +47,8 @@
  * fields. Bindings for other languages call the `_sized` functions.
  */
 
-#if defined(__GNUC__)
 #define LAWN_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define LAWN_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#else
-#define LAWN_LIKELY(condition) (condition)
-#define LAWN_UNLIKELY(condition) (condition)
-#endif
 
 /* Returns the object of type `type` whose member `member` is at `ptr`. A
  * callback uses it to get from its timer to the object that contains the timer.
@@ -84,6 +84,16 @@ typedef enum {
     LAWN_ERR_TIMED_OUT = -7,     /* nothing happened within the given time */
     LAWN_ERR_CORRUPT = -8        /* a structure breaks its own invariants */
 } lawn_status_t;
+
+/* With smaller enumerations, the fields of public structures would be elsewhere
+ * than the library has them. */
+#ifdef __cplusplus
+static_assert(sizeof(lawn_status_t) == sizeof(int),
+              "Lawn cannot be used with -fshort-enums");
+#else
+__extension__ _Static_assert(sizeof(lawn_status_t) == sizeof(int),
+                             "Lawn cannot be used with -fshort-enums");
+#endif
 
 /* Returns a short English text for `status`. The text is never NULL, also if
  * `status` is no status code. Any thread may call it. */

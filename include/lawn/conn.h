@@ -180,7 +180,7 @@ struct lawn_conn {
     uint16_t samples_left; /* of this window */
     uint32_t count[7];     /* what lawn_conn_query() tells */
     lawn_time_t resent_at; /* latest retransmission; 0: none */
-    union {
+    __extension__ union {
         lawn_time_t burst_at;      /* for on_ack_oldest: when a pause ended */
         lawn_time_t backed_off_at; /* for on_ack_of: when `attempt` became 1 */
     };

@@ -88,7 +88,7 @@ typedef void (*lawn_rte_timer_cb_t)(struct lawn_rte_timer *tim, void *arg);
 
 /* Zero-filled is a valid stopped timer. */
 struct lawn_rte_timer {
-    union {
+    __extension__ union {
         lawn_timer_t timer; /* first: its address is the whole's */
         uint32_t slot;      /* for lawn/rte_timer_alt.h */
     };

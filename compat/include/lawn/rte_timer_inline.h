@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -177,7 +178,8 @@ static inline int lawn_rte_timer_subsystem_init(void)
     if (timers->lcores) {
         return -EALREADY;
     }
-    timers->lcores = (lawn_rte_lcore_t *)aligned_alloc(64, size);
+    /* Not aligned_alloc(), which C99 does not have. */
+    timers->lcores = (lawn_rte_lcore_t *)memalign(64, size);
     if (!timers->lcores) {
         return -ENOMEM;
     }

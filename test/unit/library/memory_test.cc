@@ -58,7 +58,7 @@ extern "C" {
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__real_memalign(size_t alignment, size_t size);
 void __real_free(void *memory);
 
 void *__wrap_malloc(size_t size)
@@ -71,9 +71,9 @@ void *__wrap_calloc(size_t count, size_t size)
     return watched([=] { return __real_calloc(count, size); });
 }
 
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
+void *__wrap_memalign(size_t alignment, size_t size)
 {
-    return watched([=] { return __real_aligned_alloc(alignment, size); });
+    return watched([=] { return __real_memalign(alignment, size); });
 }
 
 void __wrap_free(void *memory)
