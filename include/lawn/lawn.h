@@ -15,6 +15,7 @@
 #include <lawn/numa.h>
 #include <lawn/observer.h>
 #include <lawn/pacer.h>
+#include <lawn/periodic.h>
 #include <lawn/queue.h>
 #include <lawn/service.h>
 #include <lawn/shared.h>

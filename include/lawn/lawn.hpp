@@ -30,6 +30,7 @@
 #include <lawn/chrono.hpp>
 #include <lawn/engine.hpp>
 #include <lawn/lawn.h>
+#include <lawn/periodic.hpp>
 #include <lawn/shared.hpp>
 
 #include <chrono>

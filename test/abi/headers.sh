@@ -57,6 +57,12 @@ void use()
     two.pause();
     lawn::function_timer any([&fired](lawn_time_t now) { fired = now; });
     any.start(engine, minutes(1));
+    lawn::periodic tick([&fired](lawn_time_t, uint64_t n) { fired = n; });
+    lawn::periodic tock([](auto &self, lawn_time_t, uint64_t) { self.stop(); });
+    lawn::periodic plain([&fired](lawn_time_t now) { fired = now; });
+    tick.start(engine, milliseconds(1));
+    tock.start(engine, lawn_time_t{5});
+    plain.start(lawn.get(), 0, 5);
     engine.progress();
     engine.wait(microseconds(5));
     engine.wait();
