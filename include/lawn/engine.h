@@ -34,7 +34,12 @@
  *
  * An engine has no hidden threads and uses no signals. Threads: one thread at a
  * time may use an engine, except for the functions below that any thread may
- * call, and for the timers of its box. Engines are independent of each other.
+ * call, and for the timers of its box. Threads may use it in turn, if they
+ * synchronise. While one is in a pass or in lawn_engine_wait(), no other may
+ * use the engine or its lawn, not even if the first one waits for it. In debug
+ * builds, start, stop, add, remove, progress, arm, wait, box and destroy assert
+ * this, and that the engine was not destroyed, as long as its memory shows it.
+ * Release builds cannot detect it. Engines are independent of each other.
  * Create, add, box and trace allocate. A pass allocates only if lawn_top begins
  * a trace in it. Create, add, remove, destroy, arm, fd, wait and trace call the
  * kernel. A pass calls it only to record a trace, to write a statistics page,

@@ -39,9 +39,11 @@
  *
  * Threads: a lawn and its timers belong to one thread at a time. There are no
  * locks. Different lawns are independent. While a timer runs or is paused, it
- * belongs to its lawn: do not call functions of another lawn for it. Debug
- * builds of the library assert this where a short check detects it. Release
- * builds cannot detect it.
+ * belongs to its lawn: do not call functions of another lawn for it. While a
+ * thread is inside an advance or a drain, no other thread may use the lawn, not
+ * even if the callback waits for it. A lawn that was destroyed must not be
+ * used. Debug builds of the library assert all this where a short check detects
+ * it. Release builds cannot detect it.
  *
  * Costs: start, re-arm, stop and pause are O(1), cannot fail and do not
  * allocate. An advance touches at most as many timers as its budget says. It
@@ -92,8 +94,10 @@ typedef struct lawn_link {
 
 /* Embed it in your own object. The memory is yours. While the timer runs or is
  * paused, do not move, free or initialise it: debug builds assert this where
- * they detect it. A zero-filled timer is a valid idle timer without a
- * callback. */
+ * they detect it. A zero-filled timer is a valid idle timer without a callback.
+ * Memory with any other content must go through lawn_timer_init() first: what a
+ * start or a stop does with it is not defined in release builds, and in debug
+ * builds it fails an assertion where a short check detects it. */
 struct lawn_timer {
     lawn_link_t link;
     /* INFINITY: paused or stopped. INFINITY - 1: runs and never fires. 0 in an

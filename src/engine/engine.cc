@@ -207,6 +207,7 @@ lawn_status_t lawn_engine_create_sized(const lawn_engine_params_t *given,
         release(allocator, engine);
         return status;
     }
+    begin_life(&engine->usage);
     *engine_p = engine;
     return LAWN_OK;
 }
@@ -217,6 +218,7 @@ void lawn_engine_destroy(lawn_engine_t *handle)
     if (!engine) {
         return;
     }
+    assert_usable(engine);
     LAWN_ASSERT(!is_inside(engine));
     if (is_inside(engine)) {
         return;
@@ -237,6 +239,7 @@ void lawn_engine_destroy(lawn_engine_t *handle)
         release(allocator, source);
         source = next;
     }
+    end_life(&engine->usage);
     release(allocator, engine);
 }
 
@@ -247,6 +250,7 @@ lawn_status_t lawn_engine_add(lawn_engine_t *handle, lawn_poll_fn_t poll,
     if (!engine || !poll || fd < -1) {
         return LAWN_ERR_INVALID_PARAM;
     }
+    assert_usable(engine);
     lawn_source_t *const source = static_cast<lawn_source_t *>(
         allocate(engine->allocator, sizeof(*source)));
     if (!source) {
@@ -275,6 +279,7 @@ lawn_status_t lawn_engine_add(lawn_engine_t *handle, lawn_poll_fn_t poll,
 void lawn_engine_remove(lawn_engine_t *handle, lawn_source_t *source)
 {
     Engine *const engine = impl_of(handle);
+    assert_usable(engine);
     LAWN_ASSERT(source->poll);
     if (!source->poll) {
         return; // removed twice in one pass
@@ -292,6 +297,7 @@ void lawn_engine_remove(lawn_engine_t *handle, lawn_source_t *source)
 unsigned lawn_engine_progress(lawn_engine_t *handle)
 {
     Engine *const engine = impl_of(handle);
+    assert_usable(engine);
     LAWN_ASSERT(!is_inside(engine));
     if (LAWN_UNLIKELY(is_inside(engine))) {
         return 0;
@@ -299,6 +305,7 @@ unsigned lawn_engine_progress(lawn_engine_t *handle)
     const lawn_time_t now = read_clock(engine);
     unsigned work = 0;
     engine->in_pass = true;
+    enter_usage(&engine->usage);
     __atomic_store_n(&engine->now, now, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->stats.passes, engine->stats.passes + 1,
                      __ATOMIC_RELAXED);
@@ -321,6 +328,7 @@ unsigned lawn_engine_progress(lawn_engine_t *handle)
     if (LAWN_UNLIKELY(engine->has_more)) {
         work = do_more(engine, now, work);
     }
+    leave_usage(&engine->usage);
     engine->in_pass = false;
     return work;
 }
@@ -349,6 +357,7 @@ lawn_t *lawn_engine_lawn(lawn_engine_t *engine)
 lawn_box_t *lawn_engine_box(lawn_engine_t *handle)
 {
     Engine *const engine = impl_of(handle);
+    assert_usable(engine);
     if (!engine->box &&
         lawn_box_create(engine->lawn, &engine->box) == LAWN_OK) {
         if (lawn_engine_add(engine, poll_box, engine, -1, nullptr) != LAWN_OK) {
@@ -364,12 +373,14 @@ lawn_box_t *lawn_engine_box(lawn_engine_t *handle)
 void lawn_engine_start(lawn_engine_t *engine, lawn_timer_t *timer,
                        lawn_time_t ttl)
 {
+    assert_usable(engine);
     LAWN_ASSERT(is_span(ttl) && "the TTL is no negative difference");
     lawn_timer_start(engine->lawn, timer, read_clock(engine), ttl);
 }
 
 bool lawn_engine_stop(lawn_engine_t *engine, lawn_timer_t *timer)
 {
+    assert_usable(engine);
     return lawn_timer_stop(engine->lawn, timer);
 }
 

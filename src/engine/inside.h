@@ -52,6 +52,7 @@ struct lawn_engine {
     unsigned budget;
     bool in_pass;
     bool has_more; // sources wait to be freed after the polls, or hooks to run
+    lawn::Usage usage;
 
     double ticks_per_sec;
     lawn_time_t usec; // ticks per microsecond, rounded up
@@ -91,6 +92,11 @@ inline lawn_time_t read_clock(lawn_engine_t *engine)
 {
     const lawn_time_t now = read_ticks(engine) + engine->offset;
     return LAWN_LIKELY(now >= engine->now) ? now : go_on(engine, now);
+}
+
+inline void assert_usable(const lawn_engine_t *engine)
+{
+    assert_usable(engine->usage);
 }
 
 // True inside a pass, and in a callback of any other advance or drain of the

@@ -307,6 +307,59 @@ lawn_status_t block(const Engine *engine)
     return LAWN_ERR_TIMED_OUT;
 }
 
+// False in a pass, and for no engine.
+bool may_be_left(const Engine *engine)
+{
+    if (!engine) {
+        return false;
+    }
+    assert_usable(engine);
+    return !is_inside(engine);
+}
+
+// Blocks until something is ready or `limit` has come. The timerfd is set anew
+// after each step of a long wait.
+lawn_status_t wait_until(Engine *engine, lawn_time_t limit)
+{
+    for (;;) {
+        Evening evening = {};
+        lawn_status_t status = prepare(engine, &evening);
+        if (status != LAWN_OK) {
+            return status == LAWN_ERR_BUSY ? LAWN_OK : status;
+        }
+        const lawn_time_t until = earlier_of(evening.next, limit);
+        const bool sleeps = evening.now < until;
+        status = LAWN_ERR_TIMED_OUT;
+        if (sleeps) {
+            status = set_timer(engine, evening, until);
+            status = status == LAWN_OK ? block(engine) : status;
+        }
+        if (status == LAWN_ERR_BUSY) {
+            return LAWN_OK;
+        }
+        if (status == LAWN_ERR_IO) {
+            return status;
+        }
+        const lawn_time_t now = read_clock(engine);
+        if (sleeps) {
+            expect_pass(engine, earlier_of(now, until));
+        }
+        LAWN_PROBE(wake, engine, until, now);
+        if (status == LAWN_OK) {
+            return LAWN_OK;
+        }
+        // A clock that stands still (virtual time) never reaches `until`. What
+        // another thread has sent shows at no fd but the timerfd.
+        if (now >= until || now == evening.now) {
+            const bool is_ready =
+                evening.next <= limit || !may_sleep(engine, until);
+            return is_ready ? LAWN_OK : LAWN_ERR_TIMED_OUT;
+        }
+        // A step of a long wait has ended, or the kernel's clock is a little
+        // faster than the engine's. Wait for the rest.
+    }
+}
+
 } // namespace
 
 lawn_status_t lawn::watch(Engine *engine, int fd)
@@ -366,7 +419,7 @@ void lawn::wake(void *arg)
 lawn_status_t lawn_engine_arm(lawn_engine_t *handle)
 {
     Engine *const engine = impl_of(handle);
-    if (!engine || is_inside(engine)) {
+    if (!may_be_left(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     Evening evening = {};
@@ -384,7 +437,7 @@ int lawn_engine_fd(lawn_engine_t *handle)
 lawn_status_t lawn_engine_wait(lawn_engine_t *handle, lawn_time_t max_wait)
 {
     Engine *const engine = impl_of(handle);
-    if (!engine || is_inside(engine)) {
+    if (!may_be_left(engine)) {
         return LAWN_ERR_INVALID_PARAM;
     }
     // A wait that ends is not one for ever, even at the end of time.
@@ -392,41 +445,8 @@ lawn_status_t lawn_engine_wait(lawn_engine_t *handle, lawn_time_t max_wait)
         max_wait == LAWN_TIME_INFINITY
             ? max_wait
             : earlier_of(add_saturating(read_clock(engine), max_wait), never);
-    for (;;) {
-        Evening evening = {};
-        lawn_status_t status = prepare(engine, &evening);
-        if (status != LAWN_OK) {
-            return status == LAWN_ERR_BUSY ? LAWN_OK : status;
-        }
-        const lawn_time_t until = earlier_of(evening.next, limit);
-        const bool sleeps = evening.now < until;
-        status = LAWN_ERR_TIMED_OUT;
-        if (sleeps) {
-            status = set_timer(engine, evening, until);
-            status = status == LAWN_OK ? block(engine) : status;
-        }
-        if (status == LAWN_ERR_BUSY) {
-            return LAWN_OK;
-        }
-        if (status == LAWN_ERR_IO) {
-            return status;
-        }
-        const lawn_time_t now = read_clock(engine);
-        if (sleeps) {
-            expect_pass(engine, earlier_of(now, until));
-        }
-        LAWN_PROBE(wake, engine, until, now);
-        if (status == LAWN_OK) {
-            return LAWN_OK;
-        }
-        // A clock that stands still (virtual time) never reaches `until`. What
-        // another thread has sent shows at no fd but the timerfd.
-        if (now >= until || now == evening.now) {
-            const bool is_ready =
-                evening.next <= limit || !may_sleep(engine, until);
-            return is_ready ? LAWN_OK : LAWN_ERR_TIMED_OUT;
-        }
-        // A step of a long wait has ended, or the kernel's clock is a little
-        // faster than the engine's. Wait for the rest.
-    }
+    enter_usage(&engine->usage);
+    const lawn_status_t status = wait_until(engine, limit);
+    leave_usage(&engine->usage);
+    return status;
 }

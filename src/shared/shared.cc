@@ -5,19 +5,13 @@
 #include "shared/shared_ops.h"
 
 #include "base/forks.h"
-
-#include <pthread.h>
+#include "base/usage.h"
 
 namespace lawn
 {
 
 namespace
 {
-
-uintptr_t this_thread()
-{
-    return static_cast<uintptr_t>(pthread_self());
-}
 
 void on_expired(lawn_timer_t *timer, lawn_time_t now)
 {

@@ -130,11 +130,13 @@ void enter(Lawn *lawn)
     ++lawn->due_check;
     lawn->busy = true;
     lawn->inline_limit = 0;
+    enter_usage(&lawn->usage);
 }
 
 Work advance_slow(lawn_t *handle, lawn_time_t now, unsigned budget)
 {
     Lawn *const lawn = impl_of(handle);
+    assert_usable(lawn);
     LAWN_ASSERT(!lawn->busy);
     if (lawn->busy) {
         return {0, 0};

@@ -6,6 +6,22 @@
 
 using namespace lawn;
 
+namespace
+{
+
+// In debug builds, brings each later call to an assertion: the inline functions
+// leave everything to the library, from where it is.
+void end_lawn([[maybe_unused]] Lawn *lawn)
+{
+#ifndef NDEBUG
+    *const_cast<volatile lawn_time_t *>(&lawn->inline_limit) = 0;
+    *const_cast<volatile lawn_time_t *>(&lawn->next) = 0;
+    end_life(&lawn->usage);
+#endif
+}
+
+} // namespace
+
 lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 {
     static const lawn_params_t defaults = {};
@@ -31,6 +47,7 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
     for (Kind &kind : lawn->kinds) {
         kind.expired = on_alarm;
     }
+    begin_life(&lawn->usage);
     reopen(lawn);
     *lawn_p = lawn;
     return LAWN_OK;
@@ -38,8 +55,12 @@ lawn_status_t lawn_create(const lawn_params_t *params, lawn_t **lawn_p)
 
 void lawn_destroy(lawn_t *handle)
 {
-    LAWN_ASSERT(!handle || !is_busy(handle));
-    if (!handle || is_busy(handle)) {
+    if (!handle) {
+        return;
+    }
+    assert_usable(handle);
+    LAWN_ASSERT(!is_busy(handle));
+    if (is_busy(handle)) {
         return;
     }
     handle->observer = nullptr;
@@ -52,5 +73,6 @@ void lawn_destroy(lawn_t *handle)
             release(allocator, queue);
         }
     }
+    end_lawn(lawn);
     release(allocator, lawn->memory);
 }

@@ -52,6 +52,7 @@ using namespace lawn;
 unsigned lawn_drain(lawn_t *handle, lawn_expired_fn_t each)
 {
     Lawn *const lawn = impl_of(handle);
+    assert_usable(lawn);
     const bool is_nested = lawn->busy;
     enter(lawn);
     unsigned drained = 0;

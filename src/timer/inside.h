@@ -11,7 +11,7 @@
 #ifndef LAWN_SRC_TIMER_INSIDE_H
 #define LAWN_SRC_TIMER_INSIDE_H
 
-#include "base/base.h"
+#include "base/usage.h"
 
 #include <lawn/stats.h>
 #include <lawn/timer.h>
@@ -46,6 +46,7 @@ struct LawnState : lawn_t {
     size_t hidden;          // how many timers run that are not shown
     lawn_histogram_t *late; // NULL, or counts the lateness of timers that fire
     bool busy;              // an advance or a drain runs
+    Usage usage;
 };
 
 inline LawnState *state_of(lawn_t *lawn)

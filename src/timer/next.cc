@@ -71,6 +71,7 @@ bool search(const lawn_link_t *list, Search *found, bool is_queue)
 
 void reopen(Lawn *lawn)
 {
+    leave_usage(&lawn->usage);
     lawn->busy = false;
     lawn->inline_limit = lawn->observer ? 0 : open_limit;
     set_wake(lawn, deadline_bound(lawn));
@@ -90,6 +91,7 @@ lawn_time_t lawn_next(const lawn_t *handle)
 bool lawn_settle(lawn_t *handle, unsigned max_touches)
 {
     Lawn *const lawn = impl_of(handle);
+    assert_usable(lawn);
     if (lawn->busy) {
         return false;
     }

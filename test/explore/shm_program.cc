@@ -6,6 +6,7 @@
 
 #include "system.h"
 
+#include "engine/inside.h"
 #include "shm/layout.h"
 
 #include <lawn/shm.h>
@@ -101,6 +102,8 @@ public:
         if (!scenario_.has(is_killed)) {
             expect_heard();
         }
+        // Its thread is never to wake, and this one takes its place.
+        lawn::leave_usage(&engine_->usage);
         for (unsigned i = 0; i < 3; ++i) {
             pass_time(lawn_time_from_msec(2));
             lawn_engine_progress(engine_);

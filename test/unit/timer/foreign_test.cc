@@ -3,8 +3,9 @@
 // A timer of one lawn in the hands of another, or one that was moved or
 // overwritten while it ran, or never initialised: mistakes that only debug
 // builds look for, and only where a function is not inline, which is each start
-// to an earlier deadline, everything that is done to a lawn that is settled,
-// and what an advance and a drain come upon.
+// to an earlier deadline, everything that is done to a lawn that is settled or
+// destroyed, and what an advance and a drain come upon. A lawn in the hands of
+// another thread, while one is inside of it, is such a mistake, too.
 
 #ifndef NDEBUG
 
@@ -14,6 +15,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
 
 namespace
 {
@@ -167,6 +172,83 @@ TEST_F(ForeignDeathTest, ATimerInASlotHasACheckBeforeItsDeadline)
     timer_.check = timer_.deadline + 1;
     EXPECT_DEATH(lawn_timer_start(other_, &timer_, 0, 1), overwritten);
     timer_.check = check;
+}
+
+// A lawn whose memory stays as the destroy has left it.
+class GoneDeathTest : public testing::Test
+{
+protected:
+    GoneDeathTest()
+    {
+        lawn_params_t params = {};
+        params.allocator.alloc = [](void *arg, size_t size) -> void * {
+            auto &kept = *static_cast<std::deque<std::vector<char>> *>(arg);
+            kept.emplace_back(size);
+            return kept.back().data();
+        };
+        params.allocator.release = [](void *, void *) {};
+        params.allocator.arg = &kept_;
+        EXPECT_EQ(lawn_create(&params, &lawn_), LAWN_OK);
+        lawn_timer_start(lawn_, &timer_, 5, ttl);
+        lawn_destroy(lawn_);
+    }
+
+    std::deque<std::vector<char>> kept_;
+    lawn_t *lawn_ = nullptr;
+    lawn_timer_t timer_ = {};
+};
+
+TEST_F(GoneDeathTest, NothingUsesALawnThatWasDestroyed)
+{
+    constexpr char gone[] = "not destroyed before";
+    EXPECT_FALSE(lawn_timer_is_active(&timer_));
+    EXPECT_DEATH(lawn_timer_start(lawn_, &timer_, 5, ttl), gone);
+    EXPECT_DEATH(lawn_timer_start_at(lawn_, &timer_, 5, 9), gone);
+    EXPECT_DEATH(lawn_timer_stop(lawn_, &timer_), gone);
+    EXPECT_DEATH(lawn_timer_pause(lawn_, &timer_), gone);
+    EXPECT_DEATH(lawn_advance(lawn_, 5, 0), gone);
+    EXPECT_DEATH(lawn_settle(lawn_, 0), gone);
+    EXPECT_DEATH(lawn_drain(lawn_, nullptr), gone);
+    EXPECT_DEATH(lawn_destroy(lawn_), gone);
+}
+
+// Calls `act` in another thread, from inside a callback.
+template <class Act> void call_inside(lawn_t *lawn, Act act)
+{
+    struct Caller {
+        lawn_timer_t timer;
+        Act act;
+    } caller = {{}, act};
+    lawn_timer_init(&caller.timer, [](lawn_timer_t *timer, lawn_time_t) {
+        std::thread(reinterpret_cast<Caller *>(timer)->act).join();
+    });
+    lawn_timer_start(lawn, &caller.timer, 0, 0);
+    lawn_advance(lawn, 0, 0);
+}
+
+TEST_F(ForeignDeathTest, NoThreadUsesTheLawnThatAnotherAdvances)
+{
+    constexpr char inside[] = "no other thread is in a pass";
+    const std::vector<std::function<void()>> acts = {
+        [this] { lawn_timer_start(other_, &timer_, 0, ttl); },
+        [this] { lawn_timer_stop(other_, &timer_); },
+        [this] { lawn_timer_pause(other_, &timer_); },
+        [this] { lawn_queue_start(queue_, &timer_, 0); },
+        [this] { lawn_advance(other_, 0, 0); },
+        [this] { lawn_settle(other_, 0); },
+        [this] { lawn_drain(other_, nullptr); },
+        [this] { lawn_destroy(other_); },
+    };
+    for (const auto &act : acts) {
+        EXPECT_DEATH(call_inside(other_, act), inside);
+    }
+    // In turn, a lawn is for any thread; and another lawn is, at any time.
+    for (size_t i = 0; i < 5; ++i) {
+        std::thread(acts[i]).join();
+        acts[i]();
+    }
+    call_inside(its_own_, acts[0]);
+    EXPECT_TRUE(lawn_timer_stop(other_, &timer_));
 }
 
 // What the list of a slot comes upon: the first, the last, one between, and
