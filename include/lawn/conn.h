@@ -218,7 +218,8 @@ LAWN_API lawn_status_t lawn_conn_open_sized(lawn_engine_t *engine,
  * that report something do nothing. */
 LAWN_API void lawn_conn_close(lawn_conn_t *conn);
 
-/* True from a successful open to the close, or until the peer is dead. */
+/* True from a successful open to the close, or until the peer is dead. False
+ * before the first open, if the memory was zeroed, and for NULL. */
 LAWN_API bool lawn_conn_is_open(const lawn_conn_t *conn);
 
 /* Begins with what `known`, open or closed, has measured: a connection to the
