@@ -117,6 +117,14 @@ LAWN_API lawn_status_t lawn_shm_create_sized(lawn_engine_t *engine,
  * a pass. NULL does nothing. */
 LAWN_API void lawn_shm_destroy(lawn_shm_t *shm);
 
+/* Ends all timers that run, of all clients, as if they were due now. `expired`
+ * is called for each, with a `now` that may be before `deadline`. The clients
+ * get their events, whose deadlines may be still to come. Returns the number of
+ * timers. It looks at all timers. A timer that is started meanwhile, in
+ * `expired` for example, may be ended or not. Only the engine's thread may call
+ * it; `expired` must not. The child of a fork has nothing to end. */
+LAWN_API unsigned lawn_shm_drain(lawn_shm_t *shm);
+
 /* Counts clients, timers and deaths. Only the engine's thread may call it. */
 static inline void lawn_shm_query(const lawn_shm_t *shm,
                                   lawn_shm_stats_t *stats);

@@ -107,38 +107,47 @@ bool goes_on(Timer *timer, lawn_time_t deadline, lawn_time_t now)
     return true;
 }
 
-void on_expired(lawn_timer_t *plain, lawn_time_t now)
+// Takes the latest start of a timer, whose plain timer is idle, if its deadline
+// is at or before `until`. Returns false if there is nothing to fire.
+bool take_start(Timer *timer, lawn_time_t until, lawn_time_t *deadline_p)
 {
-    Timer *const timer = reinterpret_cast<Timer *>(plain);
-    lawn_t *const lawn = timer->shm->engine->lawn;
-    unhide(lawn);
-    if (is_inherited(timer->shm)) {
-        note_unfired(lawn);
-        return;
-    }
     Slot &slot = slot_of(timer);
     Atomics::store(&slot.cover, LAWN_TIME_INFINITY);
     lawn_time_t deadline = Atomics::load(&slot.deadline);
     bool is_taken = false;
-    while (!is_taken && deadline <= now) {
+    while (!is_taken && deadline <= until) {
         is_taken = Atomics::swap(&slot.deadline, &deadline, LAWN_TIME_INFINITY);
     }
     if (!is_taken) {
-        note_unfired(lawn);
         cover(timer);
-        return;
+        return false;
     }
+    *deadline_p = deadline;
     // The program's function may have let the timer go on after its release,
     // which the owner learns of by a message that it has not taken yet.
-    if ((Atomics::load(&slot.flags) & released) != 0) {
+    return (Atomics::load(&slot.flags) & released) == 0;
+}
+
+void fire(Timer *timer, lawn_time_t deadline, lawn_time_t now)
+{
+    if (!goes_on(timer, deadline, now)) {
+        Atomics::store(&slot_of(timer).expired, deadline);
+        deliver(timer, 0);
+    }
+}
+
+void on_expired(lawn_timer_t *plain, lawn_time_t now)
+{
+    Timer *const timer = reinterpret_cast<Timer *>(plain);
+    lawn_t *const lawn = timer->shm->engine->lawn;
+    lawn_time_t deadline;
+    unhide(lawn);
+    if (is_inherited(timer->shm) || !take_start(timer, now, &deadline)) {
         note_unfired(lawn);
         return;
     }
     note_late(lawn, now - deadline);
-    if (!goes_on(timer, deadline, now)) {
-        Atomics::store(&slot.expired, deadline);
-        deliver(timer, 0);
-    }
+    fire(timer, deadline, now);
 }
 
 // Handles a message: a start or a release.
@@ -426,6 +435,25 @@ void lawn_shm_destroy(lawn_shm_t *shm)
         remove_files(shm);
     }
     free_all(shm);
+}
+
+// A message that is on its way finds the timer stopped, or started anew.
+unsigned lawn_shm_drain(lawn_shm_t *shm)
+{
+    unsigned count = 0;
+    if (is_inherited(shm)) {
+        return 0;
+    }
+    for (uint32_t i = 1; i <= shm->memory.slot_count; ++i) {
+        Timer &timer = timer_of(shm, i);
+        lawn_time_t deadline;
+        stop(&timer);
+        if (take_start(&timer, LAWN_TIME_INFINITY - 1, &deadline)) {
+            fire(&timer, deadline, shm->engine->now);
+            ++count;
+        }
+    }
+    return count;
 }
 
 uint64_t lawn_shm_owner_id(const lawn_shm_t *shm)
