@@ -15,8 +15,8 @@ inline uint64_t cycles();
 
 #define LAWN_RTE_COMPAT
 #define LAWN_RTE_LCORE_ID() current_lcore
-#define LAWN_RTE_MAX_LCORE 4u
-#define LAWN_RTE_HAS_LCORE(id) ((id) != 3)
+#define LAWN_RTE_MAX_LCORE 5u
+#define LAWN_RTE_HAS_LCORE(id) ((id) < 3)
 #define LAWN_RTE_CYCLES() cycles()
 #define LAWN_RTE_ALT_DIR() directory()
 #define LAWN_RTE_ALT_TIMERS 128u

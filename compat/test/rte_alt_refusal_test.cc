@@ -54,7 +54,7 @@ TEST_F(RteAlt, RefusesBadInput)
     EXPECT_EQ(rte_timer_alt_reset(64, timer(), 1, SINGLE, 0, nullptr, nullptr),
               -EINVAL);
     EXPECT_EQ(reset(0, 1, SINGLE, 3), -EINVAL) << "no such lcore";
-    EXPECT_EQ(reset(0, 1, SINGLE, 4), -EINVAL);
+    EXPECT_EQ(reset(0, 1, SINGLE, 5), -EINVAL);
     EXPECT_EQ(rte_timer_alt_stop(64, timer()), -EINVAL);
     EXPECT_EQ(stop(0), 0) << "was never started";
     EXPECT_EQ(rte_timer_alt_manage(64, nullptr, 0, expired), -EINVAL);
@@ -62,12 +62,22 @@ TEST_F(RteAlt, RefusesBadInput)
     EXPECT_EQ(rte_timer_alt_manage(5, nullptr, 0, expired), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(5), -EINVAL);
     EXPECT_EQ(manage(begin, 3), -EINVAL) << "no such lcore";
-    EXPECT_EQ(manage(begin, 4), -EINVAL);
+    EXPECT_EQ(manage(begin, 5), -EINVAL);
+    const unsigned lcores[] = {0, 3};
+    const uint32_t id = shared->id;
+    EXPECT_EQ(rte_timer_stop_all(id, lcores, 2, nullptr, nullptr), -EINVAL);
+    EXPECT_EQ(rte_timer_stop_all(64, lcores, 0, nullptr, nullptr), -EINVAL);
+    EXPECT_EQ(rte_timer_stop_all(7, lcores, 0, nullptr, nullptr), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(64), -EINVAL);
     EXPECT_EQ(rte_timer_data_dealloc(9), -EINVAL);
     EXPECT_EQ(status_of(in_child([this] {
+                  const unsigned lcore = 0;
                   reset(0, 1);
-                  return manage(begin) == -EACCES ? 0 : 1;
+                  return manage(begin) == -EACCES &&
+                                 rte_timer_stop_all(shared->id, &lcore, 1,
+                                                    nullptr, nullptr) == -EACCES
+                             ? 0
+                             : 1;
               })),
               0)
         << "manages what it has not allocated";

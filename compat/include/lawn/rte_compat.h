@@ -57,6 +57,8 @@
 #define rte_timer_alt_stop lawn_rte_timer_alt_stop
 #define rte_timer_alt_manage_cb_t lawn_rte_timer_alt_manage_cb_t
 #define rte_timer_alt_manage lawn_rte_timer_alt_manage
+#define rte_timer_stop_all_cb_t lawn_rte_timer_stop_all_cb_t
+#define rte_timer_stop_all lawn_rte_timer_stop_all
 
 #ifdef __cplusplus
 #define RTE_TIMER_INITIALIZER                                                  \

@@ -41,7 +41,8 @@
  *   - rte_timer_dump_stats() tells how many timers are pending, in any build.
  *     With RTE_LIBRTE_TIMER_DEBUG it tells what DPDK's tells: the resets, stops
  *     and passes of the files compiled with that macro.
- *   - No rte_timer_stop_all(), and no fields except `period`, `f` and `arg`.
+ *   - No rte_timer_stop_all() for these timers, but for those of
+ *     lawn/rte_timer_alt.h. No fields except `period`, `f` and `arg`.
  *
  * An lcore takes a lawn of 22 KiB, a timer 88 bytes. Only the subsystem's init
  * allocates, and only its finalize frees.

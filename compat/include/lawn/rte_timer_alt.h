@@ -34,7 +34,8 @@
  *     millisecond. What they start before that does not run.
  *   - Only the process that has started a pending timer may stop or reset it.
  *     Others get -EACCES. The function that runs the timer may do both.
- *   - Only the process that has allocated the data manages it. In DPDK any may.
+ *   - Only the process that has allocated the data manages it, and calls
+ *     rte_timer_stop_all(). In DPDK any may.
  *   - The child of a fork is another process: its timers are its own, and those
  *     of its parent are not. A child that is forked in the function that runs a
  *     timer must not return from it.
@@ -43,6 +44,9 @@
  *     places of its timers that have fired, and up to 64 of those that it has
  *     stopped, for the timers that it starts next. So it has as many places as
  *     it had timers pending at once.
+ *   - The lcores are those of rte_timer_data_alloc(), and the highest number,
+ *     RTE_MAX_LCORE - 1, which DPDK's event timer adapter uses for threads that
+ *     have no lcore. DPDK takes any number below RTE_MAX_LCORE.
  *   - The numbers begin at 0. No number stands for the timers of
  *     lawn/rte_timer.h, as 0 does in DPDK.
  *   - Ticks that end beyond 2^64 never expire.
@@ -74,6 +78,8 @@
 LAWN_BEGIN_DECLS
 
 typedef void (*lawn_rte_timer_alt_manage_cb_t)(struct lawn_rte_timer *tim);
+typedef void (*lawn_rte_timer_stop_all_cb_t)(struct lawn_rte_timer *tim,
+                                             void *arg);
 
 /* Makes timers for the lcores that there are. Stores the number by which all
  * processes know them, unless `id_ptr` is NULL. Returns 0, -ENOSPC if there are
@@ -110,6 +116,19 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
  * timer was stopped: it will not run, and its memory may be freed. -1, -EACCES
  * and -EINVAL as rte_timer_alt_reset(). */
 static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim);
+
+/* Stops all pending timers of the given lcores, whichever process has started
+ * them, and calls `f` with `f_arg` for each, unless it is NULL. The timer is
+ * stopped by then: `f` may free it, or start it anew, which is then stopped
+ * once more or not. Waits while another thread manages one of these lcores. So
+ * it is not for the function of rte_timer_alt_manage(), nor for `f`. Returns 0,
+ * -EINVAL for no such data or lcore, or -EACCES in a process that did not
+ * allocate it. */
+static inline int lawn_rte_timer_stop_all(uint32_t id,
+                                          const unsigned *walk_lcores,
+                                          int n_walk_lcores,
+                                          lawn_rte_timer_stop_all_cb_t f,
+                                          void *f_arg);
 
 LAWN_END_DECLS
 

@@ -22,6 +22,17 @@ LAWN_BEGIN_DECLS
  * In the process that manages.
  */
 
+/* For rte_timer_stop_all(), whose function may give the timer's memory back. */
+static inline lawn_time_t lawn_rte_alt_stopped(lawn_rte_alt_t *alt,
+                                               lawn_rte_timer_t *tim)
+{
+    lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
+    if (alt->stopped) {
+        alt->stopped(tim, alt->stopped_arg);
+    }
+    return LAWN_TIME_INFINITY;
+}
+
 /* The caller has won the timer from all threads that might stop it. So the
  * status is PENDING, and no other thread changes it before the caller does. */
 static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
@@ -36,6 +47,9 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     /* The start has stored the slot last, behind all else of the timer. */
     (void)__atomic_load_n(&tim->slot, __ATOMIC_ACQUIRE);
     (void)slot;
+    if (LAWN_UNLIKELY(alt->is_stopping)) {
+        return lawn_rte_alt_stopped(alt, tim);
+    }
     period = tim->period;
     lawn_rte_set_status(tim, lawn_rte_alt_status(LAWN_RTE_TIMER_RUNNING,
                                                  lawn_rte_alt_lcore_of(pending),
@@ -56,6 +70,13 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     return now;
 }
 
+/* The highest number may be no lcore's: DPDK's event timer adapter has the
+ * timers there of all threads without one. */
+static inline bool lawn_rte_alt_has(uint32_t lcore)
+{
+    return lcore == LAWN_RTE_MAX_LCORE - 1 || LAWN_RTE_HAS_LCORE(lcore);
+}
+
 /* Does nothing if there is no such lcore. */
 static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
                                                 uint32_t id, uint32_t lcore)
@@ -64,7 +85,7 @@ static inline lawn_status_t lawn_rte_alt_create(lawn_rte_alt_t *alt,
     lawn_shm_params_t params;
     char path[LAWN_RTE_ALT_PATH];
     lawn_status_t status;
-    if (!LAWN_RTE_HAS_LCORE(lcore)) {
+    if (!lawn_rte_alt_has(lcore)) {
         return LAWN_OK;
     }
     if (!lawn_rte_alt_name(path, id, lcore)) {
@@ -155,35 +176,82 @@ static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
     return -ENOSPC;
 }
 
+/* Returns 0 and stores the lcore, if this process manages it. */
+static inline int lawn_rte_alt_find(uint32_t id, unsigned lcore,
+                                    lawn_rte_alt_t **alt_p)
+{
+    lawn_rte_alt_t *const all =
+        id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
+    if (!all || lcore >= LAWN_RTE_MAX_LCORE) {
+        return -EINVAL;
+    }
+    if (!all[lcore].engine || all[lcore].is_inherited) {
+        return lawn_rte_alt_is_own(all) ? -EINVAL : -EACCES;
+    }
+    *alt_p = &all[lcore];
+    return 0;
+}
+
+/* Becomes the thread that manages the lcore, unless there is one. */
+static inline bool lawn_rte_alt_begin(lawn_rte_alt_t *alt)
+{
+    if (__atomic_exchange_n(&alt->is_managed, 1, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    __atomic_store_n(&alt->manager, (uint64_t)pthread_self(), __ATOMIC_RELAXED);
+    return true;
+}
+
 static inline int lawn_rte_timer_alt_manage(uint32_t id,
                                             const unsigned *poll_lcores,
                                             int n_poll_lcores,
                                             lawn_rte_timer_alt_manage_cb_t f)
 {
-    lawn_rte_alt_t *const all =
-        id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
     const unsigned own = LAWN_RTE_LCORE_ID();
-    int i;
+    int i, ret;
     if (!poll_lcores) {
         poll_lcores = &own;
         n_poll_lcores = 1;
     }
     for (i = 0; i < n_poll_lcores; ++i) {
         lawn_rte_alt_t *alt;
-        if (!all || poll_lcores[i] >= LAWN_RTE_MAX_LCORE) {
-            return -EINVAL;
+        ret = lawn_rte_alt_find(id, poll_lcores[i], &alt);
+        if (ret != 0) {
+            return ret;
         }
-        alt = &all[poll_lcores[i]];
-        if (!alt->engine || alt->is_inherited) {
-            return lawn_rte_alt_is_own(all) ? -EINVAL : -EACCES;
+        if (lawn_rte_alt_begin(alt)) {
+            alt->f = f;
+            lawn_engine_progress(alt->engine);
+            __atomic_store_n(&alt->is_managed, 0, __ATOMIC_RELEASE);
         }
-        if (__atomic_exchange_n(&alt->is_managed, 1, __ATOMIC_ACQUIRE)) {
-            continue;
+    }
+    return 0;
+}
+
+static inline int lawn_rte_timer_stop_all(uint32_t id,
+                                          const unsigned *walk_lcores,
+                                          int n_walk_lcores,
+                                          lawn_rte_timer_stop_all_cb_t f,
+                                          void *f_arg)
+{
+    int i, ret;
+    if (id >= LAWN_RTE_ALT_DATAS || !lawn_rte_alts[id]) {
+        return -EINVAL;
+    }
+    for (i = 0; i < n_walk_lcores; ++i) {
+        lawn_rte_alt_t *alt;
+        ret = lawn_rte_alt_find(id, walk_lcores[i], &alt);
+        if (ret != 0) {
+            return ret;
         }
-        __atomic_store_n(&alt->manager, (uint64_t)pthread_self(),
-                         __ATOMIC_RELAXED);
-        alt->f = f;
-        lawn_engine_progress(alt->engine);
+        while (!lawn_rte_alt_begin(alt)) {
+            sched_yield();
+        }
+        alt->stopped = f;
+        alt->stopped_arg = f_arg;
+        alt->is_stopping = true;
+        lawn_shm_drain(alt->shm);
+        alt->is_stopping = false;
         __atomic_store_n(&alt->is_managed, 0, __ATOMIC_RELEASE);
     }
     return 0;

@@ -36,6 +36,9 @@ typedef struct {
     lawn_engine_t *engine;
     lawn_shm_t *shm;
     lawn_rte_timer_alt_manage_cb_t f;
+    lawn_rte_timer_stop_all_cb_t stopped; /* of rte_timer_stop_all() */
+    void *stopped_arg;
+    bool is_stopping;          /* in rte_timer_stop_all() */
     lawn_rte_timer_t *running; /* `f` runs for it now, or NULL. Atomic */
     uint64_t manager;          /* the thread that `f` runs on. Atomic */
     uint32_t is_managed;       /* Atomic */
