@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 #define LAWN_VERSION_MAJOR 0
-#define LAWN_VERSION_MINOR 6
+#define LAWN_VERSION_MINOR 7
 #define LAWN_VERSION_PATCH 0
-#define LAWN_VERSION_STRING "0.6.0"
+#define LAWN_VERSION_STRING "0.7.0"
 
 #define LAWN_API __attribute__((visibility("default")))
 
