@@ -1,12 +1,12 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The data path, and where it uses Lawn. A source in verbs_sources.c calls
- * verbs_progress() before the engine expires timers: once per pass, and twice
- * after a stall. verbs_progress() drains the completion queue. After a stall of
- * seconds, the process finds all the ACKs that came meanwhile. Each of them
- * stops its timer before the timer can expire. A small fixed number of
- * completions per pass would not be enough.
+ * The data path, and where it uses Lawn. The source of
+ * lawn/verbs_cq.h drains the completion queue before the engine expires timers:
+ * once per pass, and twice after a stall. After a stall of seconds, the process
+ * finds all the ACKs that came meanwhile. Each of them stops its timer before
+ * the timer can expire. A small fixed number of completions per pass would not
+ * be enough.
  *
  * Then the session sends. Sends never wait. If the send queue is full, buffer()
  * returns NULL, and the session tries again in the next pass. One send per
@@ -110,8 +110,9 @@ static void received(transport_t *v, const struct ibv_wc *wc)
     session_receive(v->session, datagram, length);
 }
 
-static void completed(transport_t *v, const struct ibv_wc *wc)
+void verbs_completed(void *arg, const struct ibv_wc *wc)
 {
+    transport_t *v = arg;
     bool is_send = (wc->wr_id & SEND_BIT) != 0;
     if (wc->status != IBV_WC_SUCCESS) {
         verbs_queue_pair_failed(v, is_send ? "send" : "receive",
@@ -124,26 +125,20 @@ static void completed(transport_t *v, const struct ibv_wc *wc)
     }
 }
 
-/* Takes about one queue of completions at most, so that a fast peer cannot keep
- * a pass from ending. */
-unsigned verbs_progress(transport_t *v)
+void verbs_batched(void *arg)
 {
-    struct ibv_wc wc[BATCH];
-    unsigned total = 0;
-    int taken;
-    do {
-        taken = ibv_poll_cq(v->cq, (int)BATCH, wc);
-        for (int i = 0; i < taken; ++i) {
-            completed(v, &wc[i]);
-        }
-        if (!v->broken && !v->failed && !verbs_post_returned(v)) {
-            verbs_queue_pair_failed(v, "post receive", strerror(errno));
-        }
-        v->returned = 0;
-        total += taken > 0 ? (unsigned)taken : 0;
-    } while (taken == (int)BATCH && total < v->recv_depth + v->send_depth);
+    transport_t *v = arg;
+    if (!v->broken && !v->failed && !verbs_post_returned(v)) {
+        verbs_queue_pair_failed(v, "post receive", strerror(errno));
+    }
+    v->returned = 0;
+}
+
+unsigned verbs_flush(void *arg)
+{
+    transport_t *v = arg;
     session_flush(v->session);
-    return total;
+    return 0;
 }
 
 /* Brings a UD queue pair back from its error. Completions from before the reset

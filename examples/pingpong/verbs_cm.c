@@ -101,7 +101,7 @@ int verbs_cm_fd(const transport_t *v)
  * finished disconnects right after its last message. */
 static void connection_lost(transport_t *v, const char *why)
 {
-    verbs_progress(v);
+    lawn_verbs_cq_progress(&v->completions);
     if (!v->failed && !session_is_complete(v->session)) {
         complain("connection lost: %s", why);
     }

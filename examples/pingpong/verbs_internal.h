@@ -13,7 +13,7 @@
 
 #include "transport.h"
 
-#include <infiniband/verbs.h>
+#include <lawn/verbs_events.h>
 
 /* Bytes in front of every datagram that a UD queue pair receives. */
 #define GRH_SIZE 40u
@@ -21,8 +21,8 @@
 /* The key of both sides. A UD queue pair receives nothing without it. */
 #define VERBS_UD_QKEY 0x4c61776eu
 
-/* Completions taken, or receives posted, with one call. */
-#define BATCH 32u
+/* Receives posted with one call: as many as completions are taken with one. */
+#define BATCH ((uint32_t)LAWN_VERBS_BATCH)
 
 /* Tells a completion of a send from that of a receive, because the opcode of a
  * failed completion is not valid. The rest of a send's wr_id counts sends. */
@@ -67,12 +67,10 @@ struct transport {
     struct ibv_sge recv_sge[BATCH];
 
     lawn_engine_t *engine;
-    lawn_source_t *cq_source;
-    lawn_source_t *event_source;
+    lawn_verbs_cq_t completions;
+    lawn_verbs_events_t events;
     lawn_source_t *cm_source;
     session_t *session;
-    bool is_armed; /* the CQ's next completion makes the channel readable */
-    lawn_time_t events_due;
     lawn_time_t cm_due;
     lawn_timer_t recovery; /* UD: repairs a queue pair in error */
     bool broken;           /* in error, and may be recovered */
@@ -93,8 +91,11 @@ static inline uint8_t *send_slot(const transport_t *v, uint64_t slot)
 /* Opens the device, port and GID that `v` names, and makes all queues. */
 bool verbs_open_queues(transport_t *v);
 
-/* The second half of poll_cq(): takes completions, then sends. */
-unsigned verbs_progress(transport_t *v);
+/* The callbacks of the completion queue: a completion, the end of a batch, and
+ * the end of a pass, which sends. */
+void verbs_completed(void *arg, const struct ibv_wc *wc);
+void verbs_batched(void *arg);
+unsigned verbs_flush(void *arg);
 
 /* Call it when the queue pair is in error. */
 void verbs_queue_pair_failed(transport_t *v, const char *what, const char *why);

@@ -11,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,16 +152,13 @@ static bool make_memory(transport_t *v)
     return true;
 }
 
-/* The channel is non-blocking: reading an empty channel must not wait. */
 static bool make_channel(transport_t *v)
 {
     v->channel = ibv_create_comp_channel(v->context);
-    int flags = v->channel ? fcntl(v->channel->fd, F_GETFL) : -1;
-    if (flags < 0 || fcntl(v->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+    if (!v->channel) {
         complain("cannot create a completion channel: %s", strerror(errno));
-        return false;
     }
-    return true;
+    return v->channel != NULL;
 }
 
 static bool make_queues(transport_t *v)
@@ -253,13 +249,11 @@ void transport_close(transport_t *v)
     if (!v) {
         return;
     }
-    if (v->cq_source) {
-        lawn_engine_remove(v->engine, v->cq_source);
+    if (v->engine) {
         lawn_engine_stop(v->engine, &v->recovery);
     }
-    if (v->event_source) {
-        lawn_engine_remove(v->engine, v->event_source);
-    }
+    lawn_verbs_cq_close(&v->completions);
+    lawn_verbs_events_close(&v->events);
     if (v->cm_source) {
         lawn_engine_remove(v->engine, v->cm_source);
     }

@@ -10,15 +10,16 @@ include=("${@/#/-I}")
 flags="-Wall -Wextra -pedantic -Wshadow -Wconversion -Wsign-conversion
 -Werror -fsyntax-only"
 
+# The headers for UCX and DPDK are as strict as those of UCX and DPDK are.
 mapfile -t headers < <(find "$@" -name "*.h" ! -name "*_inline.h" \
-    ! -name verbs.h -printf '%f\n' | sort)
+    ! -name "verbs*.h" ! -name ucx.h ! -name "dpdk*.h" -printf '%f\n' | sort)
 # CC and CXX may carry a launcher or flags: split on purpose.
 # shellcheck disable=SC2086
 if echo "#include <infiniband/verbs.h>" |
     $CC -fsyntax-only -x c - 2>/dev/null; then
-    headers+=(verbs.h)
+    headers+=(verbs.h verbs_cq.h verbs_events.h)
 else
-    echo "left out lawn/verbs.h: no libibverbs"
+    echo "left out lawn/verbs*.h: no libibverbs"
 fi
 all=$(printf '#include <lawn/%s>\n' "${headers[@]}")
 c=(c99 gnu99 c11 c17 c2x)
