@@ -2,15 +2,14 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * The data path: how Lawn and a UCP worker share one loop. Both are made to be
- * polled. ucp_worker_progress() is called by a source of the engine. So one
+ * polled. lawn/ucx.h makes the worker a source of the engine. So one
  * lawn_engine_progress() does what the loop of a UCX program does, and expires
  * the timers after everything that has arrived was taken:
  *
  *     lawn_engine_progress()
- *         progress()
- *             ucp_worker_progress(), until there is no more
- *                 ucx_received() -> session_receive() -> lawn_conn_on_ack()
- *             session_flush() -> ucp_am_send_nbx()
+ *         ucp_worker_progress(), until there is no more
+ *             ucx_received() -> session_receive() -> lawn_conn_on_ack()
+ *         flush() -> session_flush() -> ucp_am_send_nbx()
  *         timers -> retransmit, probe, dead
  *
  * UCX delivers every active message once, unless its endpoint fails. The
@@ -27,13 +26,9 @@
  * --drop makes the link really lossy.
  *
  * With --events, the program sleeps on both the worker's descriptor and the
- * next deadline. transport_arm() calls ucp_worker_arm().
+ * next deadline. lawn_ucx_arm() calls ucp_worker_arm().
  */
 #include "ucx_internal.h"
-
-/* How many events of the worker a pass takes at most. So a fast peer cannot
- * keep the pass from ending. */
-#define EVENTS_PER_PASS 8192u
 
 /* Complains once, and not if the peer left after everything was done. */
 static void fail(transport_t *u, const char *what, ucs_status_t status)
@@ -131,34 +126,22 @@ ucs_status_t ucx_received(void *arg, const void *header, size_t header_length,
     return UCS_OK;
 }
 
-/* The source. */
-static unsigned progress(void *arg)
+static unsigned flush(void *arg)
 {
     transport_t *u = arg;
-    unsigned total = 0;
-    unsigned events;
-    do {
-        events = ucp_worker_progress(u->worker);
-        total += events;
-    } while (events != 0 && total < EVENTS_PER_PASS);
     session_flush(u->session);
-    return total;
+    return 0;
 }
 
 bool transport_attach(transport_t *u, lawn_engine_t *engine, session_t *session)
 {
-    int fd = -1;
-    u->engine = engine;
+    const lawn_ucx_params_t params = {
+        .sleeps = u->options->events,
+        .after = flush,
+        .arg = u,
+    };
     u->session = session;
-    if (u->options->events) {
-        ucs_status_t status = ucp_worker_get_efd(u->worker, &fd);
-        if (status != UCS_OK) {
-            complain("cannot sleep on the worker: %s",
-                     ucs_status_string(status));
-            return false;
-        }
-    }
-    lawn_status_t status = lawn_engine_add(engine, progress, u, fd, &u->source);
+    lawn_status_t status = lawn_ucx_open(&u->ucx, engine, u->worker, &params);
     if (status != LAWN_OK) {
         complain("cannot poll the worker: %s", lawn_status_string(status));
         return false;
@@ -166,13 +149,9 @@ bool transport_attach(transport_t *u, lawn_engine_t *engine, session_t *session)
     return true;
 }
 
-/* The descriptor reports an arrival only if the worker was armed since it last
- * found nothing. A worker that still has something to do returns busy. So does
- * a worker whose shared memory waits for room, because nobody would wake it
- * when there is room. */
 bool transport_arm(transport_t *u)
 {
-    return ucp_worker_arm(u->worker) == UCS_OK;
+    return lawn_ucx_arm(&u->ucx);
 }
 
 bool transport_has_failed(const transport_t *u)

@@ -9,7 +9,7 @@
 
 #include "transport.h"
 
-#include <ucp/api/ucp.h>
+#include <lawn/ucx.h>
 
 /* The active message that carries a datagram. */
 #define UCX_AM_ID 1u
@@ -36,8 +36,7 @@ struct transport {
     uint32_t slot_count;
     send_slot_t *free_slots;
 
-    lawn_engine_t *engine;
-    lawn_source_t *source;
+    lawn_ucx_t ucx;
     session_t *session; /* NULL before it exists, and afterwards */
     bool failed;
 };

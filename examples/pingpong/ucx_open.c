@@ -190,9 +190,7 @@ void transport_close(transport_t *u)
     }
     u->failed = true;
     u->session = NULL;
-    if (u->source) {
-        lawn_engine_remove(u->engine, u->source);
-    }
+    lawn_ucx_close(&u->ucx);
     if (u->ep) {
         close_endpoint(u);
     }
