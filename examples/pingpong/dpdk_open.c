@@ -192,6 +192,7 @@ void port_close(port_t *port)
     if (!port) {
         return;
     }
+    lawn_dpdk_rx_close(&port->rx);
     if (port->source) {
         lawn_engine_remove(port->engine, port->source);
     }

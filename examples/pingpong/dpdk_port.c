@@ -2,19 +2,18 @@
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
  * The data path, and where it uses Lawn. A DPDK program has a loop on each
- * lcore that receives a burst, processes it and transmits. poll_port() is one
- * turn of this loop, as a source of the lcore's engine. The order of the steps
- * matters:
+ * lcore that receives a burst, processes it and transmits. A pass of the
+ * lcore's engine is one turn of this loop. The order of the steps matters:
  *
- *   1. It receives everything that has arrived, burst after burst. On an ACK
- *      the session calls lawn_conn_on_ack(), which pauses or re-arms the
+ *   1. The source of lawn/dpdk.h receives everything that has arrived. On an
+ *      ACK the session calls lawn_conn_on_ack(), which pauses or re-arms the
  *      retransmit timer with a few stores. No timer may expire before this
  *      step. Otherwise, after a stall, the program would take ACKs in its
  *      receive ring for lost.
  *   2. The session sends what it now has to send, a burst at a time.
- *   3. poll_port() returns, and the engine expires the timers that are due at
- *      the time that it read before step 1. There is no rte_timer_manage(), and
- *      no second reading of the TSC.
+ *   3. The engine expires the timers that are due at the time that it read
+ *      before step 1. There is no rte_timer_manage(), and no second reading of
+ *      the TSC.
  *
  * Nothing here waits. If there is no mbuf, or the transmit ring is full,
  * buffer() returns NULL and the session tries again in the next pass.
@@ -103,28 +102,24 @@ static void received(port_t *port, const struct rte_mbuf *mbuf)
                     length < room ? length : room);
 }
 
-/* The source. A burst may be short although more frames wait, so only an empty
- * burst is the end. A pass takes at most one ring of frames, so that a fast
- * peer cannot keep it from ending. */
-static unsigned poll_port(void *arg)
+static void on_burst(void *arg, struct rte_mbuf **mbufs, uint16_t count)
 {
     port_t *port = arg;
-    struct rte_mbuf *burst[PORT_BURST];
-    unsigned total = 0;
-    uint16_t taken;
-    do {
-        taken = rte_eth_rx_burst(port->id, 0, burst, PORT_BURST);
-        for (uint16_t i = 0; i < taken; ++i) {
-            received(port, burst[i]);
-        }
-        rte_pktmbuf_free_bulk(burst, taken);
-        total += taken;
-    } while (taken != 0 && total < port->rx_depth);
+    for (uint16_t i = 0; i < count; ++i) {
+        received(port, mbufs[i]);
+    }
+    rte_pktmbuf_free_bulk(mbufs, count);
+}
+
+/* Counts as no work: what is sent is answered, and that is received. */
+static unsigned send_waiting(void *arg)
+{
+    port_t *port = arg;
     session_flush(port->session);
     if (port->queued) {
         transmit_queued(port);
     }
-    return total;
+    return 0;
 }
 
 bool port_attach(port_t *port, lawn_engine_t *engine, session_t *session)
@@ -132,10 +127,10 @@ bool port_attach(port_t *port, lawn_engine_t *engine, session_t *session)
     port->engine = engine;
     port->session = session;
     port_spare_memif(port);
-    /* There is no fd: no kind of fd works with all drivers, and a DPDK program
-     * does not sleep. */
-    if (lawn_engine_add(engine, poll_port, port, -1, &port->source) !=
-        LAWN_OK) {
+    if (lawn_dpdk_rx_open(&port->rx, engine, port->id, 0, on_burst, port) !=
+            LAWN_OK ||
+        lawn_engine_add(engine, send_waiting, port, -1, &port->source) !=
+            LAWN_OK) {
         complain("cannot poll %s", port->name);
         return false;
     }

@@ -9,6 +9,8 @@
 
 #include "dpdk_port.h"
 
+#include <lawn/dpdk.h>
+
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -18,7 +20,7 @@
 /* Bytes in front of the datagram. */
 #define PORT_HEADER_SIZE (RTE_ETHER_HDR_LEN + 2u)
 
-/* Frames received or sent with one call. */
+/* Frames sent with one call. */
 #define PORT_BURST 32u
 
 struct port {
@@ -37,8 +39,9 @@ struct port {
     uint16_t queued;
 
     session_t *session;
+    lawn_dpdk_rx_t rx;
+    lawn_source_t *source; /* behind it: what sends */
     lawn_engine_t *engine;
-    lawn_source_t *source;
 };
 
 /* If the port is a memif, keeps it from unmapping its rings from then on. */
