@@ -320,13 +320,17 @@ bool parse(int argc, char **argv, Options *options)
 
 int main(int argc, char **argv)
 {
-    const char *const usage = "usage: lawn_model [--quick] [--seed N]";
+    const char *const usage =
+        "usage: lawn_model [OPTION]...\n\n"
+        "  --quick   half of the loads, for a shorter time\n"
+        "  --seed N  of the random numbers\n"
+        "  --help";
     if (bench::print_usage(argc, argv, usage)) {
         return bench::finish_output(0);
     }
     Options options;
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "%s\n", usage);
+        fprintf(stderr, "lawn_model: bad arguments; see --help\n");
         return 2;
     }
     try {
