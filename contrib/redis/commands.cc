@@ -176,8 +176,10 @@ bool get_poll_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         if (is_count) {
             options->most = static_cast<uint64_t>(value);
         } else {
+            // Redis adds it to its clock, and 0 is for ever.
+            constexpr long long century = 100LL * 365 * 24 * 3600 * 1000;
             options->blocks = true;
-            options->timeout = value;
+            options->timeout = value < century ? value : 0;
         }
     }
     return true;

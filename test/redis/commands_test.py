@@ -159,6 +159,11 @@ class Waiting(Case):
         self.assertEqual(self.call("LAWN.POLL", "k", "BLOCK", 0),
                          [[b"a", b"x"]])
 
+    def test_a_poll_waits_for_as_long_as_can_be_said(self):
+        waiting = self.later("LAWN.POLL", "k", "BLOCK", 2**63 - 1)
+        self.call("LAWN.PUSH", "k", 20, "a", "x")
+        self.assertEqual(waiting.receive(), [[b"a", b"x"]])
+
     def test_what_comes_later_wakes_it(self):
         for words in (["LAWN.PUSH", "k", 0, "a", "x"],
                       ["LAWN.PUSH", "k", 30, "a", "x"],
