@@ -188,7 +188,7 @@ int create(RedisModuleCtx *ctx, const Command &of)
     info.version = REDISMODULE_COMMAND_INFO_VERSION;
     info.summary = of.summary;
     info.complexity = of.complexity;
-    info.since = "0.8.0";
+    info.since = "0.7.0";
     info.arity = of.arity;
     info.key_specs = keys;
     info.args = args;
