@@ -313,7 +313,7 @@ int pull_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     }
     reply_text(ctx, item.element);
     key.get()->remove(item.id);
-    RedisModule_Replicate(ctx, "LAWN.DROP", "ss", argv[1], argv[2]);
+    RedisModule_ReplicateVerbatim(ctx);
     key.changed("lawn.pull");
     return REDISMODULE_OK;
 }
