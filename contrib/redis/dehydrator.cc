@@ -146,6 +146,14 @@ bool Dehydrator::find(Text id, Item *item) const
     return at != none;
 }
 
+void Dehydrator::take_out(uint32_t at, uint64_t hash)
+{
+    Ids ids = {&elements_};
+    unlink(at);
+    ids_.remove(&ids, at, hash);
+    forget(at);
+}
+
 bool Dehydrator::remove(Text id)
 {
     const uint64_t hash = hash_of(id);
@@ -153,10 +161,7 @@ bool Dehydrator::remove(Text id)
     if (at == none) {
         return false;
     }
-    Ids ids = {&elements_};
-    unlink(at);
-    ids_.remove(&ids, at, hash);
-    forget(at);
+    take_out(at, hash);
     return true;
 }
 
@@ -182,11 +187,7 @@ void Dehydrator::first(Item *item) const
 void Dehydrator::remove_first()
 {
     const uint32_t at = fifos_[heap_[0].fifo].head;
-    Ids ids = {&elements_};
-    const uint64_t hash = ids.hash(at);
-    unlink(at);
-    ids_.remove(&ids, at, hash);
-    forget(at);
+    take_out(at, Ids{&elements_}.hash(at));
 }
 
 size_t Dehydrator::bytes(size_t samples) const

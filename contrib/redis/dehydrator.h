@@ -168,6 +168,7 @@ private:
     uint32_t lookup(Text id, uint64_t hash) const;
     uint32_t make(const Item &item);
     void forget(uint32_t at);
+    void take_out(uint32_t at, uint64_t hash);
 
     void append(uint32_t at, uint64_t ttl);
     void unlink(uint32_t at);

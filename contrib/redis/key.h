@@ -21,11 +21,11 @@ public:
                                       RedisModule_OpenKey(ctx, name, mode)))
     {
         // Without REDISMODULE_WRITE, a key that is missing is NULL.
-        const int found =
-            key_ ? RedisModule_KeyType(key_) : REDISMODULE_KEYTYPE_EMPTY;
-        is_empty_ = found == REDISMODULE_KEYTYPE_EMPTY;
-        is_ours_ = is_empty_ || RedisModule_ModuleTypeGetType(key_) == type;
-        if (!is_empty_ && is_ours_) {
+        if (!key_ || RedisModule_KeyType(key_) == REDISMODULE_KEYTYPE_EMPTY) {
+            return;
+        }
+        is_ours_ = RedisModule_ModuleTypeGetType(key_) == type;
+        if (is_ours_) {
             of_ =
                 static_cast<Dehydrator *>(RedisModule_ModuleTypeGetValue(key_));
         }
@@ -77,8 +77,7 @@ private:
     RedisModuleString *name_;
     RedisModuleKey *key_;
     Dehydrator *of_ = nullptr;
-    bool is_empty_;
-    bool is_ours_;
+    bool is_ours_ = true; // or missing
 };
 
 int wrong_type(RedisModuleCtx *ctx);
