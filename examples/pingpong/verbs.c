@@ -1,12 +1,11 @@
 /*
  * Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
  *
- * The data path, and where it uses Lawn. The source of
- * lawn/verbs_cq.h drains the completion queue before the engine expires timers:
- * once per pass, and twice after a stall. After a stall of seconds, the process
- * finds all the ACKs that came meanwhile. Each of them stops its timer before
- * the timer can expire. A small fixed number of completions per pass would not
- * be enough.
+ * The data path, and where it uses Lawn. The source of lawn/verbs_cq.h drains
+ * the completion queue before the engine expires timers: once per pass, and
+ * twice after a stall. After a stall of seconds, the process finds all the ACKs
+ * that came meanwhile. Each of them stops its timer before the timer can
+ * expire. A small fixed number of completions per pass would not be enough.
  *
  * Then the session sends. Sends never wait. If the send queue is full, buffer()
  * returns NULL, and the session tries again in the next pass. One send per

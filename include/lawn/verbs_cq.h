@@ -83,6 +83,11 @@ static inline void lawn_verbs_cq_close(lawn_verbs_cq_t *cq);
  * false: pass again. Always false without a channel. */
 static inline bool lawn_verbs_cq_arm(lawn_verbs_cq_t *cq);
 
+/* What the source does in a pass, for whoever cannot wait for the next one: to
+ * see what came before a connection was lost, for example. Returns how much was
+ * done. Not from a callback. */
+static inline unsigned lawn_verbs_cq_progress(lawn_verbs_cq_t *cq);
+
 /* ---- Implementation ---- */
 
 static inline bool lawn_verbs_unblock(int fd)
