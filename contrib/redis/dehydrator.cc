@@ -127,7 +127,7 @@ Dehydrator::~Dehydrator()
 bool Dehydrator::add(const Item &item)
 {
     const uint64_t hash = hash_of(item.id);
-    if (count_ == in_fifo - 1 || lookup(item.id, hash) != none) {
+    if (count_ == edge - 1 || lookup(item.id, hash) != none) {
         return false;
     }
     const uint32_t at = make(item);
@@ -179,14 +179,12 @@ bool Dehydrator::move(Text id, uint64_t due, uint64_t ttl)
 
 void Dehydrator::first(Item *item) const
 {
-    const Fifo &fifo = fifos_[heap_[0].fifo];
-    describe(elements_[fifo.head], item);
-    item->ttl = fifo.ttl;
+    describe(elements_[heap_[0].element], item);
 }
 
 void Dehydrator::remove_first()
 {
-    const uint32_t at = fifos_[heap_[0].fifo].head;
+    const uint32_t at = heap_[0].element;
     take_out(at, Ids{&elements_}.hash(at));
 }
 
@@ -227,10 +225,10 @@ uint32_t Dehydrator::find_fifo(uint64_t ttl) const
     return at;
 }
 
-uint32_t Dehydrator::open_fifo(uint64_t ttl, bool is_listed)
+uint32_t Dehydrator::open_fifo(uint64_t ttl, uint32_t tail)
 {
     uint32_t number = free_fifo_;
-    const Fifo fifo = {ttl, none, none, none, none, is_listed};
+    const Fifo fifo = {ttl, tail, none};
     if (number == none) {
         fifos_.push(fifo);
         number = fifos_.size() - 1;
@@ -238,66 +236,72 @@ uint32_t Dehydrator::open_fifo(uint64_t ttl, bool is_listed)
         free_fifo_ = fifos_[number].chain;
         fifos_[number] = fifo;
     }
-    if (is_listed) {
-        Ttls ttls = {&fifos_};
-        ttls_.insert(&ttls, number, hash_of(ttl));
-    }
+    Ttls ttls = {&fifos_};
+    ttls_.insert(&ttls, number, hash_of(ttl));
+    ++fifo_count_;
     return number;
 }
 
 void Dehydrator::close_fifo(uint32_t number)
 {
-    leave_heap(fifos_[number].place);
-    if (fifos_[number].is_listed) {
-        Ttls ttls = {&fifos_};
-        ttls_.remove(&ttls, number, hash_of(fifos_[number].ttl));
-    }
+    Ttls ttls = {&fifos_};
+    ttls_.remove(&ttls, number, hash_of(fifos_[number].ttl));
     fifos_[number].chain = free_fifo_;
     free_fifo_ = number;
+    --fifo_count_;
+}
+
+uint64_t Dehydrator::ttl_of(uint32_t head) const
+{
+    const Element *element = elements_[head];
+    while (!(element->next & edge)) {
+        element = elements_[element->next];
+    }
+    return element->next == none ? element->due
+                                 : fifos_[element->next & ~edge].ttl;
 }
 
 void Dehydrator::append(uint32_t at, uint64_t ttl)
 {
     Element *const element = elements_[at];
     uint32_t number = find_fifo(ttl);
-    const bool is_known = number != none;
-    const bool is_sorted =
-        is_known && elements_[fifos_[number].tail]->due <= element->due;
-    if (!is_sorted) {
-        number = open_fifo(ttl, !is_known);
-    }
-    Fifo &fifo = fifos_[number];
-    element->next = in_fifo | number;
-    if (is_sorted) {
+    if (number == none) {
+        if (fifo_count_ < 64 + count_ / 16) {
+            number = open_fifo(ttl, at);
+        }
+    } else if (elements_[fifos_[number].tail]->due <= element->due) {
+        Fifo &fifo = fifos_[number];
         element->prev = fifo.tail;
+        element->next = edge | number;
         elements_[fifo.tail]->next = at;
         fifo.tail = at;
         return;
+    } else {
+        number = none;
     }
-    element->prev = in_fifo | number;
-    fifo.head = fifo.tail = at;
-    heap_.push({});
-    rise(heap_.size() - 1, {element->due, number});
+    element->next = edge | number;
+    enter_heap(at);
 }
 
 void Dehydrator::unlink(uint32_t at)
 {
     const Element *const element = elements_[at];
-    const bool is_head = element->prev & in_fifo;
-    const bool is_tail = element->next & in_fifo;
+    const bool is_head = element->prev & edge;
+    const bool is_tail = element->next & edge;
     if (is_head && is_tail) {
-        close_fifo(element->prev & ~in_fifo);
+        leave_heap(element->prev & ~edge);
+        if (element->next != none) {
+            close_fifo(element->next & ~edge);
+        }
         return;
     }
     if (is_tail) {
-        fifos_[element->next & ~in_fifo].tail = element->prev;
+        fifos_[element->next & ~edge].tail = element->prev;
     } else {
         elements_[element->next]->prev = element->prev;
     }
     if (is_head) {
-        const uint32_t number = element->prev & ~in_fifo;
-        fifos_[number].head = element->next;
-        sink(fifos_[number].place, {elements_[element->next]->due, number});
+        sink(element->prev & ~edge, head_of(element->next));
     } else {
         elements_[element->prev]->next = element->next;
     }
@@ -305,15 +309,35 @@ void Dehydrator::unlink(uint32_t at)
 
 // ---- The heap, with the least due time at place 0.
 
+// A number of 32 bits does for nearly all comparisons: two years before and
+// after the first element of a heap that was empty, to 32 ms.
+Dehydrator::Head Dehydrator::head_of(uint32_t at) const
+{
+    const int64_t from = (static_cast<int64_t>(elements_[at]->due) -
+                          static_cast<int64_t>(middle_)) >>
+                         5;
+    const int64_t rough = from < INT32_MIN   ? INT32_MIN
+                          : from > INT32_MAX ? INT32_MAX
+                                             : from;
+    return {static_cast<int32_t>(rough), at};
+}
+
+bool Dehydrator::is_before(const Head &head, const Head &other) const
+{
+    return head.rough != other.rough
+               ? head.rough < other.rough
+               : elements_[head.element]->due < elements_[other.element]->due;
+}
+
 void Dehydrator::put(uint32_t place, const Head &head)
 {
     heap_[place] = head;
-    fifos_[head.fifo].place = place;
+    elements_[head.element]->prev = edge | place;
 }
 
 void Dehydrator::rise(uint32_t place, const Head &head)
 {
-    while (place != 0 && head.due < heap_[(place - 1) / 2].due) {
+    while (place != 0 && is_before(head, heap_[(place - 1) / 2])) {
         put(place, heap_[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
@@ -325,16 +349,25 @@ void Dehydrator::sink(uint32_t place, const Head &head)
     for (uint32_t child = 2 * place + 1; child < heap_.size();
          child = 2 * place + 1) {
         if (child + 1 < heap_.size() &&
-            heap_[child + 1].due < heap_[child].due) {
+            is_before(heap_[child + 1], heap_[child])) {
             ++child;
         }
-        if (head.due <= heap_[child].due) {
+        if (!is_before(heap_[child], head)) {
             break;
         }
         put(place, heap_[child]);
         place = child;
     }
     put(place, head);
+}
+
+void Dehydrator::enter_heap(uint32_t at)
+{
+    if (heap_.size() == 0) {
+        middle_ = elements_[at]->due;
+    }
+    heap_.push({});
+    rise(heap_.size() - 1, head_of(at));
 }
 
 void Dehydrator::leave_heap(uint32_t place)
@@ -344,7 +377,7 @@ void Dehydrator::leave_heap(uint32_t place)
     if (place == heap_.size()) {
         return;
     }
-    if (place != 0 && last.due < heap_[(place - 1) / 2].due) {
+    if (place != 0 && is_before(last, heap_[(place - 1) / 2])) {
         rise(place, last);
     } else {
         sink(place, last);
@@ -356,17 +389,16 @@ void Dehydrator::leave_heap(uint32_t place)
 bool Dehydrator::check() const
 {
     uint32_t seen = 0;
+    uint32_t fifos = 0;
     for (uint32_t i = 0; i < heap_.size(); ++i) {
-        const Fifo &fifo = fifos_[heap_[i].fifo];
-        if (fifo.place != i || heap_[i].due != elements_[fifo.head]->due ||
-            (i != 0 && heap_[i].due < heap_[(i - 1) / 2].due) ||
-            (fifo.is_listed && find_fifo(fifo.ttl) != heap_[i].fifo)) {
+        uint32_t at = heap_[i].element;
+        uint32_t before = edge | i;
+        uint64_t due = 0;
+        if (head_of(at).rough != heap_[i].rough ||
+            (i != 0 && is_before(heap_[i], heap_[(i - 1) / 2]))) {
             return false;
         }
-        uint32_t before = in_fifo | heap_[i].fifo;
-        uint64_t due = 0;
-        uint32_t at = fifo.head;
-        while (!(at & in_fifo)) {
+        while (!(at & edge)) {
             const Element *const element = elements_[at];
             Item item;
             describe(element, &item);
@@ -379,11 +411,16 @@ bool Dehydrator::check() const
             at = element->next;
             ++seen;
         }
-        if (at != (in_fifo | heap_[i].fifo) || fifo.tail != before) {
+        if (at == none) {
+            continue;
+        }
+        const Fifo &fifo = fifos_[at & ~edge];
+        if (fifo.tail != before || find_fifo(fifo.ttl) != (at & ~edge)) {
             return false;
         }
+        ++fifos;
     }
-    return seen == count_;
+    return seen == count_ && fifos == fifo_count_;
 }
 
 } // namespace lawn_redis

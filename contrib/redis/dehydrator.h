@@ -6,13 +6,17 @@
 // It is the Lawn as published (A. Lev-Libfeld, "Lawn", 2019, arXiv:1906.10860,
 // figure 2): a FIFO of elements for each TTL, sorted by itself, as elements of
 // one TTL become due in the order in which they came. The paper looks at the
-// head of each FIFO in each tick. Here nobody ticks: a heap of the FIFOs, by
-// the due time of their heads, tells a poll what is due, and when to come back.
-// With t TTLs, all is O(1) but what changes a head: O(log t).
+// head of each FIFO in each tick. Here nobody ticks: a heap of the heads, by
+// their due times, tells a poll what is due, and when to come back. With t
+// TTLs, all is O(1) but what changes a head: O(log t).
 //
 //     ids:    hash of the id  -> element
-//     FIFOs:  hash of the TTL -> head ... tail, of elements linked by number
-//     heap:   due time of the head, FIFO
+//     FIFOs:  hash of the TTL -> tail, of elements linked by number
+//     heap:   due time, element: the head of a FIFO, or one that stands alone
+//
+// A FIFO pays if TTLs repeat. So there are no more than 64, and one for every
+// 16 elements: what has none stands alone in the heap, and so does what is due
+// before the tail of its FIFO, as when the clock has stepped back.
 //
 // It is not liblawn's lawn_t: that fires in no order, tells its next deadline
 // early rather than exactly, and takes 22 KiB, where a server may have a
@@ -36,7 +40,7 @@ struct Text {
 // Texts of a dehydrator stay until its next change.
 struct Item {
     uint64_t due; // milliseconds
-    uint64_t ttl; // what its FIFO is for
+    uint64_t ttl; // what its FIFO is for; `due` if it has none
     Text id;
     Text element;
 };
@@ -52,9 +56,9 @@ public:
     Dehydrator(const Dehydrator &) = delete;
     Dehydrator &operator=(const Dehydrator &) = delete;
 
-    // False if the id is there already, or there are 2^31 elements. `ttl` says
-    // in which FIFO it is filed, and may be anything: what is due before the
-    // last in there gets a FIFO of its own.
+    // False if the id is there already, or there are 2^31 elements. `due` is at
+    // most INT64_MAX. `ttl` says in which FIFO it is filed, and may be
+    // anything.
     bool add(const Item &item);
 
     // Returns false if there is no such id. Leaves out item->ttl.
@@ -64,12 +68,12 @@ public:
     // Gives the id another due time.
     bool move(Text id, uint64_t due, uint64_t ttl);
 
-    // The one with the least due time. There must be one.
+    // The one with the least due time. There must be one. Leaves out item->ttl.
     void first(Item *item) const;
     void remove_first();
     uint64_t next() const
     {
-        return heap_[0].due;
+        return elements_[heap_[0].element]->due;
     }
 
     uint32_t count() const
@@ -77,6 +81,10 @@ public:
         return count_;
     }
     uint32_t fifos() const
+    {
+        return fifo_count_;
+    }
+    uint32_t heads() const // of FIFOs, and those that stand alone
     {
         return heap_.size();
     }
@@ -90,11 +98,10 @@ public:
     {
         Item item;
         for (uint32_t i = 0; i < heap_.size(); ++i) {
-            const Fifo &fifo = fifos_[heap_[i].fifo];
-            for (uint32_t at = fifo.head; !(at & in_fifo);
+            item.ttl = ttl_of(heap_[i].element);
+            for (uint32_t at = heap_[i].element; !(at & edge);
                  at = elements_[at]->next) {
                 describe(elements_[at], &item);
-                item.ttl = fifo.ttl;
                 each(item);
             }
         }
@@ -124,28 +131,25 @@ public:
 
 private:
     static constexpr uint32_t none = Hash::none;
-    static constexpr uint32_t in_fifo = 1u << 31;
+    static constexpr uint32_t edge = 1u << 31;
 
     // The sizes of id and element follow as varints, and then both.
     struct Element {
         uint64_t due;
-        uint32_t prev; // or in_fifo | its FIFO, of the head
-        uint32_t next; // the same of the tail
+        uint32_t prev; // of a head: edge | its place in the heap
+        uint32_t next; // of a tail: edge | its FIFO. None: it stands alone
         uint32_t chain;
     };
     static constexpr size_t header = 20; // without what aligns the end
 
     struct Fifo {
         uint64_t ttl;
-        uint32_t head;
         uint32_t tail;
-        uint32_t place; // in the heap
         uint32_t chain;
-        bool is_listed; // by its TTL
     };
     struct Head {
-        uint64_t due;
-        uint32_t fifo;
+        int32_t rough; // of its due time: see head_of()
+        uint32_t element;
     };
 
     struct Ids {
@@ -172,13 +176,17 @@ private:
 
     void append(uint32_t at, uint64_t ttl);
     void unlink(uint32_t at);
+    uint64_t ttl_of(uint32_t head) const;
     uint32_t find_fifo(uint64_t ttl) const;
-    uint32_t open_fifo(uint64_t ttl, bool is_listed);
+    uint32_t open_fifo(uint64_t ttl, uint32_t tail);
     void close_fifo(uint32_t number);
 
+    Head head_of(uint32_t at) const;
+    bool is_before(const Head &head, const Head &other) const;
     void put(uint32_t place, const Head &head);
     void rise(uint32_t place, const Head &head);
     void sink(uint32_t place, const Head &head);
+    void enter_heap(uint32_t at);
     void leave_heap(uint32_t place);
 
     Table<Element *> elements_; // by number; of free ones: the next one
@@ -187,7 +195,9 @@ private:
     Table<Fifo> fifos_;
     uint32_t free_fifo_ = none; // chained
     Hash ttls_;
+    uint32_t fifo_count_ = 0;
     Table<Head> heap_;
+    uint64_t middle_ = 0; // see head_of()
     uint32_t count_ = 0;
 };
 

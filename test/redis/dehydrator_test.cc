@@ -93,19 +93,64 @@ TEST(Dehydrator, GivesTheElementsInTheOrderOfTheirTimes)
 }
 
 // As when a clock has stepped back.
-TEST(Dehydrator, ATtlWhoseTimesGoBackHasAnotherFifo)
+TEST(Dehydrator, WhatIsDueBeforeTheTailOfItsFifoStandsAlone)
 {
     Dehydrator of;
     of.add({100, 10, text("a"), text("")});
     of.add({90, 10, text("b"), text("")});
     of.add({110, 10, text("c"), text("")});
-    EXPECT_EQ(of.fifos(), 2u);
+    EXPECT_EQ(of.fifos(), 1u);
+    EXPECT_EQ(of.heads(), 2u);
     EXPECT_EQ(first_id(of), "b");
     of.remove_first();
-    EXPECT_EQ(of.fifos(), 1u);
+    EXPECT_EQ(of.heads(), 1u);
     EXPECT_TRUE(of.remove(text("a")));
     EXPECT_EQ(first_id(of), "c");
     EXPECT_TRUE(of.check());
+}
+
+// A FIFO for each would be larger than what it is for.
+TEST(Dehydrator, TtlsThatDoNotRepeatHaveFewFifos)
+{
+    Dehydrator of;
+    constexpr unsigned count = 16000;
+    for (unsigned i = 0; i < count; ++i) {
+        const unsigned ttl = i * 7 % count;
+        of.add({ttl, ttl, text(std::to_string(ttl)), text("element")});
+    }
+    EXPECT_LE(of.fifos(), 64 + count / 16);
+    EXPECT_EQ(of.heads(), count);
+    EXPECT_TRUE(of.check());
+    std::map<std::string, uint64_t> ttls;
+    of.for_each([&ttls](const Item &item) {
+        EXPECT_EQ(item.due, item.ttl);
+        ttls[string(item.id)] = item.ttl;
+    });
+    EXPECT_EQ(ttls.size(), count);
+    for (unsigned i = 0; i < count; ++i) {
+        ASSERT_EQ(first_id(of), std::to_string(i));
+        of.remove_first();
+    }
+}
+
+// The heap looks at the times themselves where 32 bits cannot tell them apart.
+TEST(Dehydrator, OrdersTimesThatAreNearAndFar)
+{
+    std::mt19937_64 random(1);
+    for (const unsigned bits : {3u, 6u, 20u, 37u, 38u, 44u, 63u}) {
+        Dehydrator of;
+        std::multiset<uint64_t> times;
+        for (unsigned i = 0; i < 1000; ++i) {
+            const uint64_t due = random() >> (64 - bits);
+            of.add({due, i, text(std::to_string(i)), text("")});
+            times.insert(due);
+        }
+        EXPECT_TRUE(of.check());
+        for (const uint64_t due : times) {
+            ASSERT_EQ(of.next(), due) << bits;
+            of.remove_first();
+        }
+    }
 }
 
 TEST(Dehydrator, FindsAndMovesById)
