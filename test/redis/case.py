@@ -21,6 +21,8 @@ class Case(unittest.TestCase):
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
         self.place = pathlib.Path(place.name)
+        # Of those that listen. A Cluster has also what is 10,000 above.
+        self.first_port = 10000 + int(place.name.encode().hex(), 16) % 1200 * 10
         self.servers = []
         self.server = self.open("a", *self.options)
         self.call = self.connect()

@@ -15,6 +15,7 @@ class Connection:
     """Requests and replies of RESP 2 and 3. Errors within replies are values."""
 
     def __init__(self, address):
+        self.address = address
         self.socket = socket.socket(socket.AF_UNIX)
         try:
             self.socket.connect(address)
@@ -92,6 +93,7 @@ class Server:
             "--port", str(port), "--unixsocket", self.path,
             "--dir", str(self.directory), "--loadmodule", str(module),
             "--enable-debug-command", "yes", "--save", "",
+            "--repl-diskless-sync-delay", "0",
             "--logfile", str(self.directory / "log"), *map(str, options)]
         self.process = None
         self.start()
