@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 
-from private_redis import Connection, Server
+from private_redis import Connection, Error, Server
 
 BATCH = 100  # of requests, and of elements that a poll takes
 POLL_SET = """
@@ -28,14 +28,17 @@ local elements = redis.call('HMGET', KEYS[2], unpack(ids))
 redis.call('ZREM', KEYS[1], unpack(ids))
 redis.call('HDEL', KEYS[2], unpack(ids))
 return {ids, elements}"""
-# Times of the same order: of each, all have passed.
-PAST = 10**12
+# Milliseconds of 2020: with a TTL of days, all have passed.
+PAST = 1577836800000
+STORE = pathlib.Path(__file__).resolve().parents[2] / "durable/store"
+# As durable/src/meson.build has them.
+STORE_PARTS = ("lawn", "body", "shard", "streams", "namespace", "operations",
+               "fire", "answer", "take", "cron", "admin")
 
 
 class Contender:
-    """Makes requests. A life is what push() and poll() make."""
+    """A life is what push() requests, and what take() does for a batch."""
     name = None
-    polls = True
 
     def __init__(self, call, element):
         self.call = call
@@ -44,8 +47,17 @@ class Contender:
     def push(self, number, ttl):
         raise NotImplementedError
 
-    def poll(self):
-        return []
+    def push_all(self, items):
+        return [words for item in items for words in self.push(*item)]
+
+    def take(self):
+        raise NotImplementedError
+
+    def is_empty(self):
+        return self.call("DBSIZE") == 0
+
+    def close(self):
+        pass
 
 
 class Lawn(Contender):
@@ -55,8 +67,8 @@ class Lawn(Contender):
         return [["LAWN.PUSHAT", "k", PAST + ttl, "%012d" % number,
                  self.element, "TTL", ttl]]
 
-    def poll(self):
-        return [["LAWN.POLL", "k", "COUNT", BATCH]]
+    def take(self):
+        self.call("LAWN.POLL", "k", "COUNT", BATCH)
 
 
 class Set(Contender):
@@ -69,8 +81,8 @@ class Set(Contender):
     def push(self, number, ttl):
         return [["ZADD", "k", PAST + ttl, "%012d:%s" % (number, self.element)]]
 
-    def poll(self):
-        return [["EVALSHA", self.script, 1, "k", 2 * PAST, BATCH]]
+    def take(self):
+        self.call("EVALSHA", self.script, 1, "k", 2 * PAST, BATCH)
 
 
 class SetAndHash(Contender):
@@ -85,21 +97,72 @@ class SetAndHash(Contender):
         return [["ZADD", "k", PAST + ttl, name],
                 ["HSET", "h", name, self.element]]
 
-    def poll(self):
-        return [["EVALSHA", self.script, 2, "k", "h", 2 * PAST, BATCH]]
+    def take(self):
+        self.call("EVALSHA", self.script, 2, "k", "h", 2 * PAST, BATCH)
 
 
 class Keys(Contender):
     """Redis expires them, some in each of its rounds, and tells a listener."""
     name = "keys that expire"
-    polls = False
 
     def __init__(self, call, element):
         super().__init__(call, element)
         call("CONFIG", "SET", "notify-keyspace-events", "Ex")
+        self.listener = Connection(call.address)
+        self.listener("PSUBSCRIBE", "__keyevent@0__:expired")
 
     def push(self, number, ttl):
         return [["SET", "%012d" % number, self.element, "PX", 20000]]
+
+    def take(self):
+        for _ in range(BATCH):
+            self.listener.receive()
+
+    def close(self):
+        self.call("CONFIG", "SET", "notify-keyspace-events", "")
+        self.listener.close()
+
+
+class Durable(Contender):
+    """The functions of the durable tier, which gives a timer out with a lease
+    and has it answered: no pump, no consumer, and no append-only file."""
+    name = "durable tier"
+
+    def __init__(self, call, element):
+        super().__init__(call, element)
+        text = "".join((STORE / (part + ".lua")).read_text()
+                       for part in STORE_PARTS)
+        call("FUNCTION", "LOAD", "REPLACE", text)
+        self.function("prepare", "due body meta", 0, 0, 3600000000, 100000, 1,
+                      0)
+        self.function("join", "meta out", "g")
+
+    @staticmethod
+    def words(name, keys, *values):
+        keys = ["{0}:" + key for key in keys.split()]
+        return ["FCALL", "lawn_" + name, len(keys), *keys, *values]
+
+    def function(self, *words):
+        return self.call(*self.words(*words))
+
+    def push_all(self, items):
+        values = [value for number, ttl in items for value in (
+            "%012d" % number, (PAST + ttl) * 1000, "\0" + self.element)]
+        return [self.words("start", "due body meta", 1, *values)]
+
+    def take(self):
+        self.function("fire", "due body meta out push ended0 ended1 cron", 1,
+                      BATCH, 0, 1)
+        entries = self.call("XREADGROUP", "GROUP", "g", "c", "COUNT", BATCH,
+                            "STREAMS", "{0}:out", ">")[0][1]
+        answers = [value for entry, fields in entries for value in (
+            entry, fields[1], fields[3][8:26], "d")]
+        reply = self.function(
+            "answer", "due body meta out ended0 ended1 dead", "g", *answers)
+        assert reply == b"1" * BATCH, reply
+
+    def is_empty(self):  # it remembers those that have ended
+        return self.call("EXISTS", "{0}:due", "{0}:body") == 0
 
 
 class Nothing(Contender):
@@ -109,8 +172,8 @@ class Nothing(Contender):
         return [["NOTHING.PUSH", "k", PAST + ttl, "%012d" % number,
                  self.element, "TTL", ttl]]
 
-    def poll(self):
-        return [["NOTHING.POLL", "k", "COUNT", BATCH, self.element]]
+    def take(self):
+        self.call("NOTHING.POLL", "k", "COUNT", BATCH, self.element)
 
 
 def info(call, section, name):
@@ -126,22 +189,17 @@ def busy(call):
 
 def requests(contender, size, ttls):
     chance = random.Random(1)
-    numbers = list(range(size))
     for begin in range(0, size, BATCH):
-        batch = []
-        for number in numbers[begin:begin + BATCH]:
-            ttl = chance.randrange(10**9) if not ttls else (
-                1000 * (1 + number % ttls))
-            batch += contender.push(number, ttl)
-        yield batch
+        yield contender.push_all([
+            (number, 1000 * (1 + number % ttls) if ttls else
+             chance.randrange(10**9))
+            for number in range(begin, begin + BATCH)])
 
 
 def life(server, kind, size, ttls, element):
     """Returns microseconds and bytes of an element."""
     call = server.connect()
     call("FLUSHALL")
-    listener = server.connect()
-    listener("PSUBSCRIBE", "__keyevent@0__:expired")
     contender = kind(call, element)
     batches = [(b"".join(map(Connection.encode, batch)), len(batch))
                for batch in requests(contender, size, ttls)]
@@ -150,24 +208,17 @@ def life(server, kind, size, ttls, element):
     for batch, count in batches:
         call.socket.sendall(batch)
         for _ in range(count):
-            call.receive()
+            reply = call.receive()
+            assert not isinstance(reply, Error), reply
     spent = busy(call) - begin
     bytes_each = (info(call, "memory", "used_memory") - memory) / size
-    if contender.polls:
-        begin = busy(call)
-        for _ in range(size // BATCH):
-            call(*contender.poll()[0])
-        spent += busy(call) - begin
-        if not isinstance(contender, Nothing):
-            assert call("DBSIZE") == 0
-    else:
-        begin = busy(call)
-        for _ in range(size):
-            listener.receive()
-        spent += busy(call) - begin
-    call("CONFIG", "SET", "notify-keyspace-events", "")
+    begin = busy(call)
+    for _ in range(size // BATCH):
+        contender.take()
+    spent += busy(call) - begin
+    assert contender.is_empty(), call("KEYS", "*")
+    contender.close()
     call.close()
-    listener.close()
     return spent / size, bytes_each
 
 
@@ -207,7 +258,7 @@ def main():
               "the sorted set's |\n|---|---|---|---|---|---|---|", flush=True)
         for size in map(int, arguments.sizes.split(",")):
             for ttls in map(int, arguments.ttls.split(",")):
-                kinds = [Set, Lawn, SetAndHash, Nothing]
+                kinds = [Set, Lawn, SetAndHash, Durable, Nothing]
                 if ttls == 1:
                     kinds.append(Keys)
                 found = {kind: [] for kind in kinds}
