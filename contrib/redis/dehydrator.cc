@@ -94,7 +94,6 @@ uint32_t Dehydrator::make(const Item &item)
     memcpy(at, item.id.data, item.id.size);
     memcpy(at + item.id.size, item.element.data, item.element.size);
     element->due = item.due;
-    ++count_;
     const uint32_t number = free_element_;
     if (number == none) {
         elements_.push(element);
@@ -112,7 +111,6 @@ void Dehydrator::forget(uint32_t at)
     elements_[at] = reinterpret_cast<Element *>(
         static_cast<uintptr_t>(free_element_) << 1 | 1);
     free_element_ = at;
-    --count_;
 }
 
 Dehydrator::~Dehydrator()
@@ -127,7 +125,7 @@ Dehydrator::~Dehydrator()
 bool Dehydrator::add(const Item &item)
 {
     const uint64_t hash = hash_of(item.id);
-    if (count_ == edge - 1 || lookup(item.id, hash) != none) {
+    if (count() == edge - 1 || lookup(item.id, hash) != none) {
         return false;
     }
     const uint32_t at = make(item);
@@ -199,7 +197,7 @@ size_t Dehydrator::bytes(size_t samples) const
             ++looked_at;
         }
     }
-    return sizeof(*this) + (looked_at ? elements * count_ / looked_at : 0) +
+    return sizeof(*this) + (looked_at ? elements * count() / looked_at : 0) +
            elements_.bytes() + ids_.bytes() + fifos_.bytes() + ttls_.bytes() +
            heap_.bytes();
 }
@@ -238,7 +236,6 @@ uint32_t Dehydrator::open_fifo(uint64_t ttl, uint32_t tail)
     }
     Ttls ttls = {&fifos_};
     ttls_.insert(&ttls, number, hash_of(ttl));
-    ++fifo_count_;
     return number;
 }
 
@@ -248,7 +245,6 @@ void Dehydrator::close_fifo(uint32_t number)
     ttls_.remove(&ttls, number, hash_of(fifos_[number].ttl));
     fifos_[number].chain = free_fifo_;
     free_fifo_ = number;
-    --fifo_count_;
 }
 
 uint64_t Dehydrator::ttl_of(uint32_t head) const
@@ -266,7 +262,7 @@ void Dehydrator::append(uint32_t at, uint64_t ttl)
     Element *const element = elements_[at];
     uint32_t number = find_fifo(ttl);
     if (number == none) {
-        if (fifo_count_ < 64 + count_ / 16) {
+        if (fifos() < 64 + count() / 16) {
             number = open_fifo(ttl, at);
         }
     } else if (elements_[fifos_[number].tail]->due <= element->due) {
@@ -389,7 +385,7 @@ void Dehydrator::leave_heap(uint32_t place)
 bool Dehydrator::check() const
 {
     uint32_t seen = 0;
-    uint32_t fifos = 0;
+    uint32_t seen_fifos = 0;
     for (uint32_t i = 0; i < heap_.size(); ++i) {
         uint32_t at = heap_[i].element;
         uint32_t before = edge | i;
@@ -418,9 +414,9 @@ bool Dehydrator::check() const
         if (fifo.tail != before || find_fifo(fifo.ttl) != (at & ~edge)) {
             return false;
         }
-        ++fifos;
+        ++seen_fifos;
     }
-    return seen == count_ && fifos == fifo_count_;
+    return seen == count() && seen_fifos == fifos();
 }
 
 } // namespace lawn_redis

@@ -78,11 +78,11 @@ public:
 
     uint32_t count() const
     {
-        return count_;
+        return ids_.count();
     }
     uint32_t fifos() const
     {
-        return fifo_count_;
+        return ttls_.count();
     }
     uint32_t heads() const // of FIFOs, and those that stand alone
     {
@@ -195,10 +195,8 @@ private:
     Table<Fifo> fifos_;
     uint32_t free_fifo_ = none; // chained
     Hash ttls_;
-    uint32_t fifo_count_ = 0;
     Table<Head> heap_;
     uint64_t middle_ = 0; // see head_of()
-    uint32_t count_ = 0;
 };
 
 } // namespace lawn_redis

@@ -110,6 +110,11 @@ class Hash
 public:
     static constexpr uint32_t none = UINT32_MAX;
 
+    uint32_t count() const
+    {
+        return count_;
+    }
+
     uint32_t first(uint64_t hash) const
     {
         return buckets_.size() == 0 ? none : buckets_[bucket(hash)];
