@@ -8,6 +8,7 @@ NOTHING is a module whose commands do nothing: the floor. Writes Markdown."""
 import argparse
 import pathlib
 import random
+import re
 import statistics
 import tempfile
 import time
@@ -31,9 +32,10 @@ return {ids, elements}"""
 # Milliseconds of 2020: with a TTL of days, all have passed.
 PAST = 1577836800000
 STORE = pathlib.Path(__file__).resolve().parents[2] / "durable/store"
-# As durable/src/meson.build has them.
-STORE_PARTS = ("lawn", "body", "shard", "streams", "namespace", "operations",
-               "fire", "answer", "take", "cron", "admin")
+# In their order.
+STORE_PARTS = re.findall(r"\w+", re.search(
+    r"foreach part : \[(.*?)\]",
+    (STORE.parent / "src/meson.build").read_text(), re.DOTALL)[1])
 
 
 class Contender:
@@ -62,9 +64,10 @@ class Contender:
 
 class Lawn(Contender):
     name = "LAWN.PUSH, LAWN.POLL"
+    push_command = "LAWN.PUSHAT"
 
     def push(self, number, ttl):
-        return [["LAWN.PUSHAT", "k", PAST + ttl, "%012d" % number,
+        return [[self.push_command, "k", PAST + ttl, "%012d" % number,
                  self.element, "TTL", ttl]]
 
     def take(self):
@@ -165,12 +168,10 @@ class Durable(Contender):
         return self.call("EXISTS", "{0}:due", "{0}:body") == 0
 
 
-class Nothing(Contender):
+class Nothing(Lawn):
+    """The same requests and replies."""
     name = "a module that does nothing"
-
-    def push(self, number, ttl):
-        return [["NOTHING.PUSH", "k", PAST + ttl, "%012d" % number,
-                 self.element, "TTL", ttl]]
+    push_command = "NOTHING.PUSH"
 
     def take(self):
         self.call("NOTHING.POLL", "k", "COUNT", BATCH, self.element)

@@ -38,9 +38,9 @@ class Case(unittest.TestCase):
         self.addCleanup(connection.close)
         return connection
 
-    def refused(self, text, *words):
+    def refused(self, text, *words, call=None):
         with self.assertRaises(Error) as caught:
-            self.call(*words)
+            (call or self.call)(*words)
         self.assertIn(text, str(caught.exception))
 
     def eventually(self, holds, what="it"):
@@ -49,12 +49,13 @@ class Case(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.01)
 
-    def later(self, *words, others=0):
+    def later(self, *words, others=0, server=None):
         """A connection whose request waits, as those of others do."""
-        waiting = self.connect()
-        self.eventually(lambda: self.blocked() == others)
+        call = self.connect(server)
+        waiting = self.connect(server)
+        self.eventually(lambda: self.blocked(call) == others)
         waiting.send(*words)
-        self.eventually(lambda: self.blocked() == others + 1)
+        self.eventually(lambda: self.blocked(call) == others + 1)
         return waiting
 
     def blocked(self, call=None):

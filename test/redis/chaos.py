@@ -9,7 +9,6 @@ usage: chaos.py MODULE [--seconds N] [--seed N]
 A request whose reply did not come may have been carried out or not: an element
 that such a push has added, or such a poll taken out, may be seen or not. Those
 are counted, and not more than such requests explain."""
-import argparse
 import pathlib
 import random
 import socket
@@ -18,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from private_redis import Error, Server
+from private_redis import Error, Server, random_arguments
 
 KEY = "k"
 COUNT = 20  # of a poll
@@ -212,14 +211,9 @@ class World:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("module")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    arguments = parser.parse_args()
-    print("seed", arguments.seed, flush=True)
+    arguments = random_arguments(__doc__, 60)
     with tempfile.TemporaryDirectory() as place:
-        world = World(place, pathlib.Path(arguments.module).resolve(),
+        world = World(place, arguments.module,
                       arguments.seed)
         try:
             world.run(arguments.seconds)

@@ -43,19 +43,6 @@ class Cluster(Case):
                 return "k%d" % i, slot
         self.fail("no key")
 
-    def refuses(self, text, node, *words):
-        with self.assertRaises(Error) as caught:
-            self.to[node](*words)
-        self.assertIn(text, str(caught.exception))
-
-    def waits(self, node, *words):
-        """A connection whose request waits."""
-        connection = self.connect(self.nodes[node])
-        blocked = self.blocked(self.to[node])
-        connection.send(*words)
-        self.eventually(lambda: self.blocked(self.to[node]) == blocked + 1)
-        return connection
-
     def test_a_key_is_where_its_slot_is(self):
         for owner in range(NODES):
             key, slot = self.key_of(owner)
@@ -63,10 +50,10 @@ class Cluster(Case):
                 if node != owner:
                     for words in (("PUSH", key, 0, "a", "x"), ("POLL", key),
                                   ("LOOK", key, "a"), ("TTN", key)):
-                        self.refuses(
+                        self.refused(
                             "MOVED %d 127.0.0.1:%d" %
-                            (slot, self.nodes[owner].port), node,
-                            "LAWN." + words[0], *words[1:])
+                            (slot, self.nodes[owner].port),
+                            "LAWN." + words[0], *words[1:], call=self.to[node])
             self.assertEqual(
                 self.to[owner]("LAWN.PUSH", key, 0, "a", "x"), 1)
             self.assertEqual(self.to[owner]("LAWN.POLL", key), [[b"a", b"x"]])
@@ -76,11 +63,12 @@ class Cluster(Case):
         self.to[1]("LAWN.PUSH", key, 1500, "a", "x")
         self.to[1]("LAWN.PUSH", key, 90000, "b", "y")
         left = self.to[1]("LAWN.TTN", key)
-        waiting = self.waits(1, "LAWN.POLL", key, "BLOCK", 0)
+        waiting = self.later("LAWN.POLL", key, "BLOCK", 0,
+                             server=self.nodes[1])
         self.to[2]("CLUSTER", "SETSLOT", slot, "IMPORTING", self.ids[1])
         self.to[1]("CLUSTER", "SETSLOT", slot, "MIGRATING", self.ids[2])
         self.to[1]("MIGRATE", "127.0.0.1", self.nodes[2].port, key, 0, 5000)
-        self.refuses("ASK", 1, "LAWN.COUNT", key)
+        self.refused("ASK", "LAWN.COUNT", key, call=self.to[1])
         self.to[2]("ASKING")
         self.assertEqual(self.to[2]("LAWN.COUNT", key), 2)
         for node in (2, 1):
@@ -96,7 +84,8 @@ class Cluster(Case):
     def test_a_replica_takes_over_while_clients_wait(self):
         key, _ = self.key_of(0)
         self.to[0]("LAWN.PUSH", key, 1000, "a", "x")
-        waiting = self.waits(0, "LAWN.POLL", key, "BLOCK", 0)
+        waiting = self.later("LAWN.POLL", key, "BLOCK", 0,
+                             server=self.nodes[0])
         self.to[NODES]("CLUSTER", "FAILOVER")
         self.eventually(lambda: b"role:master" in
                         self.to[NODES]("INFO", "replication"))

@@ -4,7 +4,6 @@
 import time
 
 from case import Case, main
-from private_redis import Error
 
 
 class Commands(Case):

@@ -5,14 +5,12 @@ with random harm, which are refused or work, and end nothing.
 
 usage: fuzz.py MODULE [--seconds N] [--seed N]
 LAWN_REDIS_RUN may have words to put before redis-server. Prints the seed."""
-import argparse
-import pathlib
 import random
 import sys
 import tempfile
 import time
 
-from private_redis import Error, Server
+from private_redis import Error, Server, random_arguments
 
 FAR = 2**52  # never due
 
@@ -155,14 +153,9 @@ class Fuzzer:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("module")
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    arguments = parser.parse_args()
-    print("seed", arguments.seed, flush=True)
+    arguments = random_arguments(__doc__, 10)
     with tempfile.TemporaryDirectory() as place:
-        server = Server(place, pathlib.Path(arguments.module).resolve())
+        server = Server(place, arguments.module)
         call = server.connect()
         try:
             call("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 1)

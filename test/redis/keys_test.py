@@ -228,9 +228,7 @@ class Replicated(Case):
                          [[b"a", b"x"]])
 
     def test_clients_that_wait_when_it_becomes_a_replica(self):
-        waiting = self.connect(self.primary)
-        waiting.send("LAWN.POLL", "k", "BLOCK", 0)
-        self.eventually(lambda: self.blocked(self.write) == 1)
+        waiting = self.later("LAWN.POLL", "k", "BLOCK", 0, server=self.primary)
         self.call("REPLICAOF", "NO", "ONE")
         self.call("LAWN.PUSH", "k", 0, "a", "x")
         port = self.first_port + 1

@@ -1,10 +1,23 @@
 # Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 """Redis servers with the module, of one test each, and connections to them."""
+import argparse
 import os
 import pathlib
 import socket
 import subprocess
 import time
+
+
+def random_arguments(doc, seconds):
+    """Of a program that does random things for a while, from a seed that it
+    says."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("module", type=lambda text: pathlib.Path(text).resolve())
+    parser.add_argument("--seconds", type=float, default=seconds)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
+    arguments = parser.parse_args()
+    print("seed", arguments.seed, flush=True)
+    return arguments
 
 
 class Error(Exception):
