@@ -21,8 +21,9 @@
  *     request = ucp_tag_recv_nbx(...);                  // its callback calls
  *     lawn_ucx_limit(&ucx, &mine->limit, request, ttl); // lawn_ucx_completed()
  *
- * When the time is over, the request is cancelled, and `late` is told. UCX then
- * completes a receive with UCS_ERR_CANCELED. It cancels no send that it has
+ * When the time is over, `late` is told, and then the request is cancelled. A
+ * receive completes in that with UCS_ERR_CANCELED: UCX calls its callback at
+ * once, which may free all that is yours. UCX cancels no send that it has
  * handed to a transport: close the endpoint with UCP_EP_CLOSE_FLAG_FORCE in
  * `late`, which completes all that it has.
  *
@@ -77,8 +78,8 @@ static inline bool lawn_ucx_arm(lawn_ucx_t *ucx);
 
 typedef struct lawn_ucx_limit lawn_ucx_limit_t;
 
-/* The time is over. If it is a receive, it is cancelled when this returns, and
- * its callback comes in a later pass. */
+/* The time is over. When this returns, the request is cancelled, unless it has
+ * completed in here, or was given more time by lawn_ucx_limit_start(). */
 typedef void (*lawn_ucx_late_fn_t)(lawn_ucx_limit_t *limit, lawn_time_t now);
 
 /* Embed it where the request's callback finds it, by `user_data`. */
@@ -88,6 +89,7 @@ struct lawn_ucx_limit {
     void *request;
     lawn_ucx_late_fn_t late; /* or NULL */
     bool is_late;
+    bool *cancels; /* inside of `late`: whether to cancel it then */
 };
 
 static inline void lawn_ucx_limit_init(lawn_ucx_limit_t *limit,
@@ -170,13 +172,29 @@ static inline bool lawn_ucx_arm(lawn_ucx_t *ucx)
     return ucp_worker_arm(ucx->worker) == UCS_OK;
 }
 
+/* Behind the two calls nothing is touched but what is on the stack: the
+ * request's callback may have freed the limit. */
 static inline void lawn_ucx_on_late(lawn_timer_t *timer, lawn_time_t now)
 {
     lawn_ucx_limit_t *const limit = (lawn_ucx_limit_t *)(void *)timer;
+    bool cancels = true;
     limit->is_late = true;
-    ucp_request_cancel(limit->worker, limit->request);
     if (limit->late) {
+        limit->cancels = &cancels;
         limit->late(limit, now);
+        if (!cancels) {
+            return;
+        }
+        limit->cancels = NULL;
+    }
+    ucp_request_cancel(limit->worker, limit->request);
+}
+
+static inline void lawn_ucx_limit_keep(lawn_ucx_limit_t *limit)
+{
+    if (limit->cancels) {
+        *limit->cancels = false;
+        limit->cancels = NULL;
     }
 }
 
@@ -196,6 +214,7 @@ static inline bool lawn_ucx_limit_start(lawn_ucx_t *ucx,
     if (!UCS_PTR_IS_PTR(request)) {
         return false;
     }
+    lawn_ucx_limit_keep(limit);
     limit->worker = ucx->worker;
     limit->request = request;
     limit->is_late = false;
@@ -205,6 +224,7 @@ static inline bool lawn_ucx_limit_start(lawn_ucx_t *ucx,
 
 static inline bool lawn_ucx_limit_end(lawn_ucx_t *ucx, lawn_ucx_limit_t *limit)
 {
+    lawn_ucx_limit_keep(limit);
     lawn_engine_stop(ucx->engine, &limit->timer);
     return limit->is_late;
 }

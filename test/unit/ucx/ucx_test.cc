@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <sys/eventfd.h>
@@ -23,6 +24,7 @@ struct Worker {
     ucs_status_t armed = UCS_OK;
     int fd = eventfd(0, 0);
     std::string cancelled;
+    std::function<void()> on_cancel; // the callback of a receive
 
     ~Worker()
     {
@@ -65,6 +67,9 @@ ucs_status_t ucp_worker_arm(ucp_worker_h worker)
 void ucp_request_cancel(ucp_worker_h worker, void *request)
 {
     of(worker)->cancelled += static_cast<const char *>(request);
+    if (of(worker)->on_cancel) {
+        of(worker)->on_cancel();
+    }
 }
 }
 
@@ -226,7 +231,42 @@ TEST_F(UcxTest, ALateRequestMayEndInItsOwnCallback)
     ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 0));
     lawn_engine_progress(engine_);
     EXPECT_EQ(late_at_, now_);
+    EXPECT_EQ(worker_.cancelled, "");
     EXPECT_FALSE(lawn_timer_is_active(&limit_.timer));
+}
+
+TEST_F(UcxTest, AReceiveThatIsCancelledMayFreeItsLimit)
+{
+    open();
+    auto limit = std::make_unique<lawn_ucx_limit_t>(limit_);
+    worker_.on_cancel = [&] {
+        EXPECT_EQ(late_at_, now_);
+        EXPECT_TRUE(lawn_ucx_limit_end(&ucx_, limit.get()));
+        limit.reset();
+    };
+    ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, limit.get(), request_, 100));
+    now_ += 100;
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(limit, nullptr);
+}
+
+TEST_F(UcxTest, ALateRequestMayGetMoreTime)
+{
+    open();
+    on_late_ = [this] {
+        on_late_ = nullptr;
+        EXPECT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
+    };
+    ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
+    now_ += 100;
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(worker_.cancelled, "");
+    now_ += 99;
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(worker_.cancelled, "");
+    now_ += 1;
+    lawn_engine_progress(engine_);
+    EXPECT_EQ(worker_.cancelled, "r ");
 }
 
 TEST_F(UcxTest, WhatIsCompletedAlreadyNeedsNoLimit)
