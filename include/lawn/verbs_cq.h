@@ -43,9 +43,10 @@ enum { LAWN_VERBS_BATCH = 32 };
 
 /* The callbacks may do anything: close this, too. */
 typedef struct {
-    struct ibv_cq *cq;                /* yours */
-    struct ibv_comp_channel *channel; /* that of `cq`, or NULL: no sleeping */
-    unsigned limit;                   /* of completions in a pass; 0: 256 */
+    struct ibv_cq *cq; /* yours */
+    /* That of `cq` and of no other, or NULL: no sleeping. */
+    struct ibv_comp_channel *channel;
+    unsigned limit; /* of completions in a pass; 0: 256 */
     void (*completed)(void *arg, const struct ibv_wc *wc);
     /* NULL, or called behind each batch of up to LAWN_VERBS_BATCH completions:
      * to post the receives again with one call, for example. */

@@ -20,8 +20,10 @@
 
 LAWN_BEGIN_DECLS
 
-/* The fields are the library's. Each event is acknowledged when `event` has
- * returned, which may close this. */
+/* The fields are the library's. Each event is acknowledged before `event` is
+ * called. So that may destroy what the event is about, where ibv_destroy_qp()
+ * would wait for ever otherwise, and may close this. But if another thread
+ * destroys such things, it has to ask yours first. */
 typedef struct {
     lawn_engine_t *engine;
     struct ibv_context *context;
@@ -61,8 +63,8 @@ static inline unsigned lawn_verbs_events_poll(void *arg)
     events->was_closed = &was_closed;
     while (!was_closed && ibv_get_async_event(events->context, &event) == 0) {
         ++total;
-        events->event(events->arg, &event);
         ibv_ack_async_event(&event);
+        events->event(events->arg, &event);
     }
     if (!was_closed) {
         events->was_closed = NULL;

@@ -352,6 +352,18 @@ TEST_F(VerbsCqTest, EventsAreLookedForNowAndThen)
     EXPECT_EQ(device_.acknowledged, name + name + name);
 }
 
+// To destroy a queue pair waits until its events are acknowledged.
+TEST_F(VerbsCqTest, AnEventMayDestroyWhatItIsAbout)
+{
+    open_events();
+    device_.report(IBV_EVENT_QP_FATAL);
+    on_event_ = [this] {
+        EXPECT_EQ(device_.acknowledged,
+                  std::to_string(IBV_EVENT_QP_FATAL) + " ");
+    };
+    EXPECT_NE(pass(1), "");
+}
+
 TEST_F(VerbsCqTest, AnEventMayEndTheEvents)
 {
     open_events();
