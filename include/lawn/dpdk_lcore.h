@@ -10,7 +10,8 @@
  * next packet or the next deadline, whichever comes first: with one receive
  * queue and UMWAIT by rte_power_monitor(), else with TPAUSE by
  * rte_power_pause(), which ends at its time, or with rte_pause(). None of these
- * is a system call, and none sleeps past a deadline.
+ * is a system call, and none sleeps past a deadline. DPDK lets only an lcore
+ * wait for a packet: for other threads it is as if the processor could not.
  *
  * liblawn does not link DPDK: your program does. Processors that can wait for a
  * packet or a time are asked for it if your program is built with
@@ -101,12 +102,11 @@ static inline void lawn_dpdk_rest(lawn_engine_t *engine,
     struct rte_power_monitor_cond packet;
     if (rest->rx && rest->has.power_monitor &&
         rte_eth_get_monitor_addr(rest->rx->port, rest->rx->queue, &packet) ==
-            0) {
-        rte_power_monitor(&packet, tsc);
+            0 &&
+        rte_power_monitor(&packet, tsc) == 0) {
         return;
     }
-    if (rest->has.power_pause) {
-        rte_power_pause(tsc);
+    if (rest->has.power_pause && rte_power_pause(tsc) == 0) {
         return;
     }
 #endif

@@ -25,6 +25,7 @@ struct Machine {
     int info = 0;               // what the driver says of a queue
     rte_cpu_intrinsics has = {};
     int monitor_addr = 0;
+    bool is_lcore = true; // the thread
     std::string rests;
     uint64_t until = 0; // of the latest rest, on the TSC
 };
@@ -74,6 +75,9 @@ uint64_t rte_get_tsc_hz()
 
 int rte_power_monitor(const rte_power_monitor_cond *, const uint64_t until)
 {
+    if (!machine->is_lcore) {
+        return -EINVAL;
+    }
     machine->rests += "monitor ";
     machine->until = until;
     return 0;
@@ -358,6 +362,9 @@ TEST_F(DpdkTest, AProcessorWithoutSuchInstructionsOnlyPauses)
     EXPECT_EQ(rests(), "");
     machine_.has.power_pause = 1;
     EXPECT_EQ(rests(), "pause ");
+    machine_.monitor_addr = 0;
+    machine_.is_lcore = false;
+    EXPECT_EQ(rests(), "pause pause ");
 }
 
 } // namespace
