@@ -20,17 +20,16 @@ constexpr size_t none = SIZE_MAX;
 // What is known of a connection so far.
 struct Known {
     Time heard_at = never;
-    uint64_t newest = never; // in ticks
-    uint64_t oldest_ticks = never;
-    Time oldest = never;
+    uint64_t newest = never; // in ticks, as all below
+    uint64_t oldest = never;
     bool is_outstanding = false;
     bool has_evidence = false; // the next resending is by it
     bool has_resent = false;   // since the latest Kind::conn
     size_t resent = none;      // the latest resending, in `marks`
     std::vector<std::pair<uint64_t, Time>>
-        sends;                 // in ticks and ns, some of them twice
-    std::vector<Time> resends; // when it sent again, in order,
-    std::vector<Time> asks;    // and when it asked
+        sends;                     // and in ns, some of them twice
+    std::vector<uint64_t> resends; // when it sent again, in order,
+    std::vector<uint64_t> asks;    // and when it asked
 };
 
 // What is known of a timer.
@@ -258,7 +257,8 @@ private:
         Connection &connection = model_.connections[which];
         Known &known = known_[which];
         const auto mark = [&](Mark what, uint64_t value = 0) {
-            connection.marks.push_back({event.now, what, value, never, false});
+            connection.marks.push_back(
+                {event.now, event.now_ticks, what, value, never, false});
         };
         switch (event.kind) {
         case Kind::conn:
@@ -272,7 +272,7 @@ private:
             break;
         case Kind::resend:
             known.resent = connection.marks.size();
-            known.resends.push_back(event.now);
+            known.resends.push_back(event.now_ticks);
             mark(known.has_evidence ? Mark::by_evidence : Mark::by_silence);
             connection.marks.back().sent_at = known.oldest;
             connection.marks.back().by_evidence = known.has_evidence;
@@ -287,7 +287,7 @@ private:
             }
             break;
         case Kind::ask:
-            known.asks.push_back(event.now);
+            known.asks.push_back(event.now_ticks);
             mark(Mark::ask);
             break;
         case Kind::probe:
@@ -324,8 +324,8 @@ private:
         return known.is_outstanding && value[heard_at] != never &&
                (value[heard_at] != known.heard_at || value[oldest] == never ||
                 event.ticks[newest] != known.newest ||
-                (event.ticks[oldest] != known.oldest_ticks &&
-                 !known.has_resent && value[heard_at] == event.now));
+                (event.ticks[oldest] != known.oldest && !known.has_resent &&
+                 value[heard_at] == event.now));
     }
 
     // If an ACK names a later transmission than all before, that is the round
@@ -336,18 +336,17 @@ private:
         const bool is_outstanding = value[oldest] != never;
         uint64_t rtt = 0;
         if (is_ack(event, known)) {
-            const Time named = value[newest];
-            const bool is_new =
-                named != never && event.ticks[newest] != known.newest;
+            const uint64_t named = event.ticks[newest];
+            const bool is_new = named != never && named != known.newest;
             if (is_new) {
-                rtt = event.now - std::min(event.now, named);
+                rtt = event.now - std::min(event.now, value[newest]);
             }
             if (is_new && !std::binary_search(known.asks.begin(),
                                               known.asks.end(), named)) {
-                known.sends.push_back({event.ticks[newest], named});
+                known.sends.push_back({named, value[newest]});
             }
-            connection.marks.push_back(
-                {event.now, Mark::ack, rtt, is_new ? named : never, false});
+            connection.marks.push_back({event.now, event.now_ticks, Mark::ack,
+                                        rtt, is_new ? named : never, false});
         }
         known.has_resent = false;
         if (is_outstanding) {
@@ -355,8 +354,7 @@ private:
         }
         known.heard_at = value[heard_at];
         known.newest = event.ticks[newest];
-        known.oldest = value[oldest];
-        known.oldest_ticks = event.ticks[oldest];
+        known.oldest = event.ticks[oldest];
         known.is_outstanding = is_outstanding;
         const Metrics metrics = {event.now, value[rto], value[srtt],
                                  value[rttvar], rtt};
@@ -371,13 +369,14 @@ private:
                           known.sends.end());
         for (const auto &[ticks, send] : known.sends) {
             if (ticks != 0 && !std::binary_search(known.resends.begin(),
-                                                  known.resends.end(), send)) {
-                connection.marks.push_back({send, Mark::send, 0, send, false});
+                                                  known.resends.end(), ticks)) {
+                connection.marks.push_back(
+                    {send, ticks, Mark::send, 0, ticks, false});
             }
         }
         std::stable_sort(
             connection.marks.begin(), connection.marks.end(),
-            [](const Marked &a, const Marked &b) { return a.time < b.time; });
+            [](const Marked &a, const Marked &b) { return a.ticks < b.ticks; });
     }
 
     Model model_;

@@ -39,9 +39,11 @@ struct Point {
 
 struct Marked {
     Time time;
+    uint64_t ticks; // the same: no two sends of a connection have one
     Mark mark;
-    uint64_t value; // 0, but for those above and for Mark::dead, its reason
-    Time sent_at;   // what was acknowledged or is sent again; `never`: unknown
+    uint64_t value;   // 0, but for those above and for Mark::dead, its reason
+    uint64_t sent_at; // in ticks: what was acknowledged or is sent again;
+                      // `never`: unknown
     bool by_evidence; // of a resending, needless or not
 };
 

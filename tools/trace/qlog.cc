@@ -29,7 +29,7 @@ public:
     {
         for (const Marked &mark : connection.marks) {
             if (is_transmission(mark.mark)) {
-                sent_at_.push_back(mark.time);
+                sent_at_.push_back(mark.ticks);
             }
         }
     }
@@ -75,7 +75,7 @@ private:
     }
 
     // The first packet that was sent then; the count of packets if none was.
-    size_t number_of(Time sent_at) const
+    size_t number_of(uint64_t sent_at) const
     {
         const auto at =
             std::lower_bound(sent_at_.begin(), sent_at_.end(), sent_at);
@@ -165,7 +165,8 @@ private:
                 data += "\"expired\"";
             } else {
                 data += "\"set\",\"delta\":";
-                append_msec(&data, point.value - point.time);
+                append_msec(&data,
+                            std::max(point.value, point.time) - point.time);
             }
             add(point.time, "recovery:loss_timer_updated", data);
         }
@@ -205,8 +206,8 @@ private:
     }
 
     const Connection &connection_;
-    std::vector<Time> sent_at_; // by the number of the packet
-    size_t next_ = 0;           // packet to be sent
+    std::vector<uint64_t> sent_at_; // in ticks, by the number of the packet
+    size_t next_ = 0;               // packet to be sent
     size_t received_ = 0;
     std::vector<Record> records_;
 };

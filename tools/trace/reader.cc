@@ -182,7 +182,7 @@ private:
     Time ns_of(Time ticks) const
     {
         const double ns = static_cast<double>(ticks) * ns_per_tick_;
-        if (!(ns < static_cast<double>(latest))) {
+        if (ticks == never || !(ns < static_cast<double>(latest))) {
             return never;
         }
         return ns_per_tick_ == 1 ? ticks : static_cast<Time>(std::llround(ns));
@@ -268,6 +268,7 @@ private:
         read_time(fields[0]);
         Event event = {};
         event.now = now_;
+        event.now_ticks = ticks_;
         event.kind = shape->kind;
         size_t values = 0;
         for (size_t i = 0; i < shape->fields.size(); ++i) {

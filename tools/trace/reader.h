@@ -41,13 +41,15 @@ enum { heard_at, oldest, newest, rto, srtt, rttvar, value_count };
 
 struct Event {
     Time now; // of a poll: of the last of them
+    uint64_t now_ticks;
     Kind kind;
     uint64_t name; // of the timer or connection; but for a poll and a stall
     // start: the TTL or `never`; poll: how many; keepalive: the other name;
     // dead: the reason; stall: how long.
     uint64_t value[value_count];
     // The times in `value` of Kind::conn in ticks, as programs give each of the
-    // messages that they send at once a time of its own, a tick after another.
+    // messages that they send at once a time of its own, a tick after another,
+    // of which several may be one nanosecond.
     uint64_t ticks[newest + 1];
 };
 

@@ -16,9 +16,10 @@ class TraceQlog : public Trace
 protected:
     // The records behind the header, without the time_format and the like.
     std::vector<std::string> records(const std::string &events,
-                                     uint64_t connection = 0) const
+                                     uint64_t connection = 0,
+                                     const std::string &first = header) const
     {
-        const std::string path = write("text", header + events);
+        const std::string path = write("text", first + events);
         const std::string qlog = trace_file::qlog_of(
             trace_file::read_model(path.c_str()), "a\"b", connection);
         std::vector<std::string> all;
@@ -78,6 +79,51 @@ TEST_F(TraceQlog, HasAMessageAndItsAck)
                         "\"smoothed_rtt\":2.000000,\"rtt_variance\":0.000500,"
                         "\"latest_rtt\":2.000000,\"min_rtt\":2.000000"),
               }));
+}
+
+// A burst gives each message a tick, and here three ticks are a nanosecond.
+TEST_F(TraceQlog, TellsMessagesApartByTheirTicks)
+{
+    std::string packets;
+    for (const std::string &record :
+         records("300 start a 900\n0 conn a 300 0 - 900 0 0\n"
+                 "2700 start a 900\n0 conn a 0 2699 2700 900 2700 0\n"
+                 "300 pause a\n0 conn a 0 - 2999 900 2700 0\n",
+                 0, "lawn-trace 2 ticks_per_sec 3000000000 budget 64\n")) {
+        for (const char *what : {"packet_sent", "\"acked_ranges\":"}) {
+            const size_t at = record.find(what);
+            packets += at == record.npos ? "" : record.substr(at) + "\n";
+        }
+    }
+    const std::string sent = "packet_sent\",\"group_id\":\"a\",\"data\":{";
+    const std::string acked = "\"acked_ranges\":[[";
+    EXPECT_EQ(packets, sent + number("0") + "}}\n" + sent + number("1") +
+                           "}}\n" + acked + "0,0]]}]}}\n" + acked +
+                           "1,1]]}]}}\n");
+}
+
+// 2^64 ticks, which stand for it, are less than the longest time there.
+TEST_F(TraceQlog, WhatIsUnknownIsNoTimeOnAFastClock)
+{
+    const std::string fast =
+        "lawn-trace 2 ticks_per_sec 4500000000 budget 64\n";
+    for (const std::string &first : {header, fast}) {
+        EXPECT_EQ(records("1000 start a 2500000\n"
+                          "0 conn a 1000 0 - 2500000 0 0\n"
+                          "2000000 pause a\n"
+                          "0 conn a 0 - 2000000 2100000 2000000 500\n",
+                          0, first)
+                      .size(),
+                  6U);
+    }
+}
+
+TEST_F(TraceQlog, ATimerThatWasDueAlreadyIsSetToNow)
+{
+    const std::vector<std::string> all =
+        records("0 start a 5\n100 conn a 0 100 - 1000 0 0\n");
+    EXPECT_NE(all.back().find("\"delta\":0.000000"), std::string::npos)
+        << all.back();
 }
 
 TEST_F(TraceQlog, ATimerThatNeverEndsIsSet)
