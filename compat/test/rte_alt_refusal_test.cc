@@ -341,4 +341,30 @@ TEST_F(RteAlt, AnotherProcessGetsAnotherNumber)
               0);
 }
 
+// Another thread starts a timer of the first number while this one finds out
+// that the number is taken. Here it is this thread, between two steps.
+TEST_F(RteAlt, AnotherNumberTakesNothingFromThoseWhoUseTheFirst)
+{
+    for (unsigned i = 0; i < 3; ++i) {
+        const pid_t pid = in_living_child([i] {
+            int started = 1;
+            unsigned left = i;
+            on_allocation = [&] {
+                if (left-- == 0) { // once
+                    started = reset(i, 100);
+                }
+            };
+            uint32_t id = 99;
+            return rte_timer_data_alloc(&id) == 0 && id == 1 &&
+                           rte_timer_data_dealloc(id) == 0
+                       ? started
+                       : 2;
+        });
+        EXPECT_EQ(shared->result, 0);
+        manage(shared->now + 100);
+        EXPECT_EQ(shared->runs[i], 1U);
+        kill_child(pid);
+    }
+}
+
 } // namespace

@@ -159,6 +159,31 @@ TEST_F(RteAlt, TicksBeyondTheEndOfTimeAreNever)
     EXPECT_EQ(stop(0), 0);
 }
 
+TEST_F(RteAlt, APeriodBeyondTheEndOfTimeIsNever)
+{
+    manage(UINT64_MAX - 250);
+    EXPECT_EQ(reset(0, 100, PERIODICAL), 0);
+    manage(UINT64_MAX - 150);
+    manage(UINT64_MAX - 50);
+    EXPECT_EQ(runs.size(), 2U);
+    manage(UINT64_MAX - 40);
+    manage(UINT64_MAX - 2);
+    EXPECT_EQ(runs.size(), 2U);
+    EXPECT_TRUE(rte_timer_pending(timer(0)));
+    EXPECT_EQ(stop(0), 0);
+    EXPECT_FALSE(rte_timer_pending(timer(0)));
+}
+
+TEST_F(RteAlt, TheFunctionMayEndThePeriods)
+{
+    EXPECT_EQ(reset(0, 100, PERIODICAL), 0);
+    then = [] { timer(0)->period = 0; };
+    manage(begin + 100);
+    EXPECT_FALSE(rte_timer_pending(timer(0)));
+    manage(begin + 200);
+    EXPECT_EQ(runs.size(), 1U);
+}
+
 TEST_F(RteAlt, WhatADeadProcessHadCanBeUsedAgain)
 {
     const pid_t pid = in_living_child(

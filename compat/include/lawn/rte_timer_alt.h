@@ -50,6 +50,12 @@
  *   - The numbers begin at 0. No number stands for the timers of
  *     lawn/rte_timer.h, as 0 does in DPDK.
  *   - Ticks that end beyond 2^64 never expire.
+ *   - A pass over several lcores runs the timers of one after the other, in any
+ *     order. DPDK runs all by their times.
+ *   - A PERIODICAL timer stays on its lcore. In DPDK it goes to that of the
+ *     caller of rte_timer_alt_manage().
+ *   - A start that fails with -ENOSPC or -EINVAL leaves the timer stopped.
+ *   - What lawn/rte_timer.h says of missed periods and of LCORE_ID_ANY.
  *   - No rte_timer_alt_dump_stats().
  *
  * A process allocates at its first call for an lcore, and opens files in
@@ -113,8 +119,8 @@ static inline int lawn_rte_timer_alt_reset(uint32_t id, lawn_rte_timer_t *tim,
                                            lawn_rte_timer_cb_t fct, void *arg);
 
 /* Stops a timer. Any thread of any process may call it. Returns 0, also if the
- * timer was stopped: it will not run, and its memory may be freed. -1, -EACCES
- * and -EINVAL as rte_timer_alt_reset(). */
+ * timer was stopped, whether there is such data or not: it will not run, and
+ * its memory may be freed. -1, -EACCES and -EINVAL as rte_timer_alt_reset(). */
 static inline int lawn_rte_timer_alt_stop(uint32_t id, lawn_rte_timer_t *tim);
 
 /* Stops all pending timers of the given lcores, whichever process has started

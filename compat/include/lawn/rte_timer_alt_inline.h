@@ -43,14 +43,13 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     lawn_rte_alt_t *const alt = (lawn_rte_alt_t *)arg;
     lawn_rte_timer_t *const tim = (lawn_rte_timer_t *)(uintptr_t)cookie;
     const uint64_t pending = __atomic_load_n(&tim->status, __ATOMIC_ACQUIRE);
-    uint64_t period;
+    uint64_t left;
     /* The start has stored the slot last, behind all else of the timer. */
     (void)__atomic_load_n(&tim->slot, __ATOMIC_ACQUIRE);
     (void)slot;
     if (LAWN_UNLIKELY(alt->is_stopping)) {
         return lawn_rte_alt_stopped(alt, tim);
     }
-    period = tim->period;
     lawn_rte_set_status(tim, lawn_rte_alt_status(LAWN_RTE_TIMER_RUNNING,
                                                  lawn_rte_alt_lcore_of(pending),
                                                  lawn_shm_owner_id(alt->shm)));
@@ -61,13 +60,15 @@ static inline lawn_time_t lawn_rte_alt_expired(void *arg, lawn_shm_timer_t slot,
     if (alt->is_touched) {
         return LAWN_TIME_INFINITY;
     }
-    if (period == 0) {
+    if (tim->period == 0) {
         lawn_rte_set_status(tim, LAWN_RTE_TIMER_STOP);
         return LAWN_TIME_INFINITY;
     }
-    now += period - (now - deadline) % period;
+    left = tim->period - (now - deadline) % tim->period;
     lawn_rte_set_status(tim, pending);
-    return now;
+    /* INFINITY would give up the slot. The tick before never comes, either. */
+    return left < LAWN_TIME_INFINITY - now ? now + left
+                                           : LAWN_TIME_INFINITY - 1;
 }
 
 /* The highest number may be no lcore's: DPDK's event timer adapter has the
@@ -120,19 +121,24 @@ static inline void lawn_rte_alt_destroy(lawn_rte_alt_t *alt)
     lawn_rte_alt_unlock(alt);
 }
 
+static inline void lawn_rte_alt_free(lawn_rte_alt_t *all)
+{
+    uint32_t i;
+    for (i = 0; i < LAWN_RTE_MAX_LCORE; ++i) {
+        lawn_rte_alt_destroy(&all[i]);
+    }
+    free(all);
+}
+
 static inline int lawn_rte_timer_data_dealloc(uint32_t id)
 {
     lawn_rte_alt_t *const all =
         id < LAWN_RTE_ALT_DATAS ? lawn_rte_alts[id] : NULL;
-    uint32_t i;
     if (!all) {
         return -EINVAL;
     }
-    for (i = 0; i < LAWN_RTE_MAX_LCORE; ++i) {
-        lawn_rte_alt_destroy(&all[i]);
-    }
     lawn_rte_alts[id] = NULL;
-    free(all);
+    lawn_rte_alt_free(all);
     return 0;
 }
 
@@ -146,30 +152,32 @@ static inline bool lawn_rte_alt_is_own(const lawn_rte_alt_t *all)
     return i < LAWN_RTE_MAX_LCORE && !all[i].is_inherited;
 }
 
+/* The table is nobody else's until it is whole: other threads may use the
+ * number meanwhile, as that of another process. */
 static inline int lawn_rte_timer_data_alloc(uint32_t *id_ptr)
 {
     uint32_t id, i;
     for (id = 0; id < LAWN_RTE_ALT_DATAS; ++id) {
         lawn_status_t status = LAWN_OK;
         lawn_rte_alt_t *all;
-        if (lawn_rte_alts[id]) {
+        if (__atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE)) {
             continue;
         }
-        all = lawn_rte_alt_all(id);
+        all = lawn_rte_alt_new();
         if (!all) {
             return -ENOMEM;
         }
         for (i = 0; i < LAWN_RTE_MAX_LCORE && status == LAWN_OK; ++i) {
             status = lawn_rte_alt_create(&all[i], id, i);
         }
-        if (status == LAWN_OK) {
+        if (status == LAWN_OK && lawn_rte_alt_publish(id, all) == all) {
             if (id_ptr) {
                 *id_ptr = id;
             }
             return 0;
         }
-        lawn_rte_timer_data_dealloc(id);
-        if (status != LAWN_ERR_BUSY) {
+        lawn_rte_alt_free(all);
+        if (status != LAWN_OK && status != LAWN_ERR_BUSY) {
             return status == LAWN_ERR_NO_MEMORY ? -ENOMEM : -EIO;
         }
     }

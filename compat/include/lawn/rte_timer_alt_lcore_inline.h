@@ -140,17 +140,35 @@ static inline bool lawn_rte_alt_notice_forks(void)
 }
 
 /* Returns NULL if there is no memory. */
+static inline lawn_rte_alt_t *lawn_rte_alt_new(void)
+{
+    return lawn_rte_alt_notice_forks()
+               ? (lawn_rte_alt_t *)calloc(LAWN_RTE_MAX_LCORE,
+                                          sizeof(lawn_rte_alt_t))
+               : NULL;
+}
+
+/* Makes `all` the table of the number, or returns that of another thread, which
+ * was first. */
+static inline lawn_rte_alt_t *lawn_rte_alt_publish(uint32_t id,
+                                                   lawn_rte_alt_t *all)
+{
+    lawn_rte_alt_t *there = NULL;
+    return __atomic_compare_exchange_n(&lawn_rte_alts[id], &there, all, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+               ? all
+               : there;
+}
+
+/* Returns NULL if there is no memory. */
 static inline lawn_rte_alt_t *lawn_rte_alt_all(uint32_t id)
 {
     lawn_rte_alt_t *all = __atomic_load_n(&lawn_rte_alts[id], __ATOMIC_ACQUIRE);
-    lawn_rte_alt_t *none = NULL;
-    if (!all && lawn_rte_alt_notice_forks()) {
-        all = (lawn_rte_alt_t *)calloc(LAWN_RTE_MAX_LCORE, sizeof *all);
-        if (all &&
-            !__atomic_compare_exchange_n(&lawn_rte_alts[id], &none, all, false,
-                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            free(all);
-            all = none;
+    lawn_rte_alt_t *own;
+    if (!all && (own = lawn_rte_alt_new()) != NULL) {
+        all = lawn_rte_alt_publish(id, own);
+        if (all != own) {
+            free(own);
         }
     }
     return all;
