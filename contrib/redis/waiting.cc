@@ -3,7 +3,17 @@
 // Clients that wait for a key. Redis keeps them, and tries to serve them when
 // it is told that the key is ready. A key with such clients has one timer of
 // Redis, at the time when its first element is due.
-#include "module.h"
+//
+// No timer is longer than `longest`. If the element is not due then, another
+// one follows:
+//   - Redis's loop has the milliseconds to its next timer times 1000 in an int,
+//     and does not sleep if that is negative: from 36 minutes on.
+//   - A time near 2^64 microseconds is past to Redis, and then no timer of any
+//     module expires.
+//   - Redis's timers do not see it if the clock of the elements is set forward.
+#include "key.h"
+
+#include <algorithm>
 
 namespace lawn_redis
 {
@@ -12,12 +22,13 @@ namespace
 {
 
 constexpr uint64_t never = UINT64_MAX;
+constexpr uint64_t longest = 60'000; // ms
 
 struct Waiting {
     RedisModuleString *place; // in `all`
     RedisModuleString *key;
     unsigned clients;
-    uint64_t due; // of the timer, or `never`: there is none
+    uint64_t end; // of the timer, or `never`: there is none
     RedisModuleTimerID timer;
 };
 
@@ -36,28 +47,31 @@ RedisModuleString *place_of(RedisModuleCtx *ctx, RedisModuleString *key)
 void on_due(RedisModuleCtx *ctx, void *data)
 {
     auto *const waiting = static_cast<Waiting *>(data);
-    waiting->due = never;
-    RedisModule_SignalKeyAsReady(ctx, waiting->key);
+    waiting->end = never;
+    const Key key(ctx, waiting->key, REDISMODULE_READ);
+    if (key.get()) {
+        tell_waiting(ctx, waiting->key, key.get()->next());
+    }
 }
 
 void stop_timer(RedisModuleCtx *ctx, Waiting *waiting)
 {
-    if (waiting->due != never) {
+    if (waiting->end != never) {
         RedisModule_StopTimer(ctx, waiting->timer, nullptr);
-        waiting->due = never;
+        waiting->end = never;
     }
 }
 
 // Redis's timers may be a thousandth late, and never early.
 void wake_at(RedisModuleCtx *ctx, Waiting *waiting, uint64_t due)
 {
-    if (due < waiting->due) {
+    if (due < waiting->end) {
         const uint64_t now = now_ms();
+        const uint64_t left = due > now ? std::min(due - now, longest) : 0;
         stop_timer(ctx, waiting);
         waiting->timer = RedisModule_CreateTimer(
-            ctx, due > now ? static_cast<mstime_t>(due - now) : 0, on_due,
-            waiting);
-        waiting->due = due;
+            ctx, static_cast<mstime_t>(left), on_due, waiting);
+        waiting->end = now + left;
     }
 }
 

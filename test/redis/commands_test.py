@@ -89,6 +89,32 @@ class Commands(Case):
         self.call("LAWN.UPDATE", "k", "a", most)
         self.assertEqual(self.call("LAWN.COUNT", "k"), 2)
 
+    # In microseconds, it is a little more than 2^64.
+    def test_who_waits_for_a_far_time_holds_nobody_up(self):
+        self.call("LAWN.PUSHAT", "far", 2**64 // 1000 + 1, "a", "x")
+        self.later("LAWN.POLL", "far", "BLOCK", 0)
+        self.comes_at_its_time(others=1)
+
+    # 3,000,000 ms are more than 2^31 us, of which Redis makes a negative int.
+    def test_who_waits_for_an_hour_costs_nothing(self):
+        self.call("LAWN.PUSH", "far", 3000000, "a", "x")
+        self.later("LAWN.POLL", "far", "BLOCK", 0)
+        self.comes_at_its_time(others=1)
+        before = self.busy()
+        time.sleep(0.5)
+        self.assertLess(self.busy() - before, 0.25)
+
+    def comes_at_its_time(self, others):
+        waiting = self.later("LAWN.POLL", "k", "BLOCK", 0, others=others)
+        self.call("LAWN.PUSH", "k", 50, "b", "y")
+        self.assertEqual(waiting.receive(), [[b"b", b"y"]])
+
+    def busy(self):
+        """Seconds of processors that the server has taken."""
+        info = self.call("INFO", "cpu").decode()
+        return sum(float(info.split("used_cpu_%s:" % kind)[1].split()[0])
+                   for kind in ("user", "sys"))
+
     def test_bad_input_is_refused(self):
         for words in (["LAWN.PUSH", "k", 1, "a"],
                       ["LAWN.PUSH", "k", 1, "a", "b", "c"],
