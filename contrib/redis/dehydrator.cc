@@ -14,10 +14,15 @@ uint64_t hash_of(Text id)
     return siphash(hash_key, id.data, id.size);
 }
 
-// A TTL is of no stranger's choice but the hash's: any odd factor will do.
+__extension__ typedef unsigned __int128 uint128;
+
+// TTLs are strangers' choice, too. They are of one length, so a secret product,
+// of which both halves count, is enough.
 uint64_t hash_of(uint64_t ttl)
 {
-    return ttl * 0x9e3779b97f4a7c15 >> 32;
+    const uint128 product =
+        static_cast<uint128>(ttl ^ hash_key.low) * (hash_key.high | 1);
+    return static_cast<uint64_t>(product >> 64 ^ product);
 }
 
 unsigned char *put_size(unsigned char *at, size_t size)
@@ -417,6 +422,20 @@ bool Dehydrator::check() const
         ++seen_fifos;
     }
     return seen == count() && seen_fifos == fifos();
+}
+
+uint32_t Dehydrator::longest_search() const
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < fifos_.size(); ++i) {
+        uint32_t steps = 0;
+        for (uint32_t at = ttls_.first(hash_of(fifos_[i].ttl)); at != none;
+             at = fifos_[at].chain) {
+            ++steps;
+        }
+        longest = steps > longest ? steps : longest;
+    }
+    return longest;
 }
 
 } // namespace lawn_redis

@@ -128,6 +128,8 @@ public:
 
     // For tests: whether all of it holds together.
     bool check() const;
+    // And how many FIFOs the search for one looks at, at most.
+    uint32_t longest_search() const;
 
 private:
     static constexpr uint32_t none = Hash::none;

@@ -134,6 +134,26 @@ TEST(Dehydrator, TtlsThatDoNotRepeatHaveFewFifos)
 }
 
 // The heap looks at the times themselves where 32 bits cannot tell them apart.
+// Whoever may choose TTLs cannot make all of them meet in one bucket.
+TEST(Dehydrator, TtlsThatAreChosenAreFoundAsSoon)
+{
+    hash_key = {0x0123456789abcdef, 0xfedcba9876543210};
+    constexpr uint64_t count = 1000;
+    for (const uint64_t factor :
+         {uint64_t{1}, uint64_t{1} << 32, uint64_t{1} << 48,
+          uint64_t{0xf1de83e19937733d}}) { // 1 / 0x9e37...15, modulo 2^64
+        Dehydrator of;
+        for (uint64_t i = 0; i < 17 * count; ++i) {
+            of.add({i, i < 16 * count ? 0 : i % count * factor,
+                    text(std::to_string(i)), text("")});
+        }
+        EXPECT_GE(of.fifos(), count);
+        EXPECT_LT(of.longest_search(), 12u);
+        EXPECT_TRUE(of.check());
+    }
+    hash_key = {};
+}
+
 TEST(Dehydrator, OrdersTimesThatAreNearAndFar)
 {
     std::mt19937_64 random(1);
