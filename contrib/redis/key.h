@@ -59,14 +59,21 @@ public:
         return of_;
     }
 
-    // To be called at the end of a command that has changed the value.
+    // To be called at the end of a command that has changed the value, which
+    // is closed then: who is told may delete it.
     void changed(const char *event)
     {
+        const bool is_empty = of_->count() == 0;
         RedisModule_SignalModifiedKey(ctx_, name_);
+        if (is_empty) {
+            RedisModule_DeleteKey(key_);
+        }
+        RedisModule_CloseKey(key_);
+        key_ = nullptr;
+        of_ = nullptr;
         RedisModule_NotifyKeyspaceEvent(ctx_, REDISMODULE_NOTIFY_MODULE, event,
                                         name_);
-        if (of_->count() == 0) {
-            RedisModule_DeleteKey(key_);
+        if (is_empty) {
             RedisModule_NotifyKeyspaceEvent(ctx_, REDISMODULE_NOTIFY_GENERIC,
                                             "del", name_);
         }

@@ -187,6 +187,21 @@ class Kept(Case):
         self.assertEqual(self.call("EXISTS", "k"), 0)
 
 
+class ToldToAnother(Case):
+    @property
+    def options(self):
+        return "--loadmodule", case.module.with_name("libnothing.so")
+
+    def test_who_is_told_may_delete_the_key(self):
+        self.call("LAWN.PUSH", "old", 0, "a", "x")
+        self.call("LAWN.PUSH", "old", 0, "b", "x")
+        self.call("NOTHING.DELETE")
+        self.assertEqual(self.call("LAWN.PUSH", "k", 1000, "a", "x"), 1)
+        self.assertEqual(
+            self.call("LAWN.POLL", "old", "COUNT", 1), [[b"a", b"x"]])
+        self.assertEqual(self.call("EXISTS", "k", "old"), 0)
+
+
 class Replicated(Case):
     def setUp(self):
         super().setUp()

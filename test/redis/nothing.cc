@@ -1,7 +1,8 @@
 // Copyright (c) The Lawn authors. SPDX-License-Identifier: Apache-2.0
 //
 // A module whose commands do nothing, and reply as LAWN.PUSH and LAWN.POLL do:
-// what a module costs at least.
+// what a module costs at least. But NOTHING.DELETE makes it delete each key of
+// which a module tells an event.
 #define LAWN_REDIS_DEFINES_API
 #include "redis_api.h"
 
@@ -28,6 +29,20 @@ int poll(RedisModuleCtx *ctx, RedisModuleString **argv, int)
     return REDISMODULE_OK;
 }
 
+int delete_key(RedisModuleCtx *ctx, int, const char *, RedisModuleString *key)
+{
+    RedisModuleCallReply *const reply = RedisModule_Call(ctx, "DEL", "s", key);
+    RedisModule_FreeCallReply(reply);
+    return REDISMODULE_OK;
+}
+
+int delete_keys(RedisModuleCtx *ctx, RedisModuleString **, int)
+{
+    RedisModule_SubscribeToKeyspaceEvents(ctx, REDISMODULE_NOTIFY_MODULE,
+                                          delete_key);
+    return RedisModule_ReplyWithLongLong(ctx, 1);
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) int
@@ -39,7 +54,9 @@ RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **, int)
                                              "write deny-oom fast", 1, 1,
                                              1) == REDISMODULE_OK &&
                    RedisModule_CreateCommand(ctx, "nothing.poll", poll, "write",
-                                             1, 1, 1) == REDISMODULE_OK
+                                             1, 1, 1) == REDISMODULE_OK &&
+                   RedisModule_CreateCommand(ctx, "nothing.delete", delete_keys,
+                                             "", 0, 0, 0) == REDISMODULE_OK
                ? REDISMODULE_OK
                : REDISMODULE_ERR;
 }
