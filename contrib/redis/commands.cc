@@ -189,7 +189,7 @@ bool get_poll_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 int serve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     PollOptions options;
-    if ((RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_SLAVE) ||
+    if ((RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_READONLY) ||
         !get_poll_options(ctx, argv, argc, &options)) {
         return REDISMODULE_ERR;
     }

@@ -242,6 +242,12 @@ class Replicated(Case):
         self.assertEqual(self.call("LAWN.POLL", "k", "BLOCK", 0),
                          [[b"a", b"x"]])
 
+    def test_clients_that_wait_for_a_replica_that_can_be_written(self):
+        self.call("CONFIG", "SET", "replica-read-only", "no")
+        waiting = self.later("LAWN.POLL", "w", "BLOCK", 0)
+        self.call("LAWN.PUSH", "w", 50, "a", "x")
+        self.assertEqual(waiting.receive(), [[b"a", b"x"]])
+
     def test_clients_that_wait_when_it_becomes_a_replica(self):
         waiting = self.later("LAWN.POLL", "k", "BLOCK", 0, server=self.primary)
         self.call("REPLICAOF", "NO", "ONE")
