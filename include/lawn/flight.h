@@ -15,7 +15,9 @@
  *   - A round trip, if it echoes `sent_at`, or if it echoes nothing (INFINITY)
  *     and the message was sent only once (Karn).
  *   - That the oldest is lost, if this was sent later. So of what is first sent
- *     in one pass, each has a `sent_at` that is a tick after that before.
+ *     in one pass, each has a `sent_at` that is a tick after that before. If
+ *     ticks are longer than it takes to send one (milliseconds, and not the
+ *     TSC's), these times run ahead of `now`, and an ACK of them says nothing.
  *   - That one of two sendings was needless, if it is the second (RFC 3522).
  *
  * A message that never gets through, while others do, may be larger than the
