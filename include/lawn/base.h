@@ -20,8 +20,8 @@
 
 #define LAWN_VERSION_MAJOR 0
 #define LAWN_VERSION_MINOR 7
-#define LAWN_VERSION_PATCH 0
-#define LAWN_VERSION_STRING "0.7.0"
+#define LAWN_VERSION_PATCH 1
+#define LAWN_VERSION_STRING "0.7.1"
 
 #define LAWN_API __attribute__((visibility("default")))
 
