@@ -18,8 +18,9 @@
  * UCX has no time limit for a request: one to a peer that hangs may stay in its
  * endpoint for ever. Each request with a limit has a timer:
  *
- *     request = ucp_tag_recv_nbx(...);                  // its callback calls
- *     lawn_ucx_limit(&ucx, &mine->limit, request, ttl); // lawn_ucx_completed()
+ *     request = ucp_tag_recv_nbx(...);
+ *     lawn_ucx_limit_start(&ucx, &mine->limit, request, ttl);
+ *     lawn_ucx_limit_end(&ucx, &mine->limit);      // in the request's callback
  *
  * When the time is over, `late` is told, and then the request is cancelled. A
  * receive completes in that with UCS_ERR_CANCELED: UCX calls its callback at
