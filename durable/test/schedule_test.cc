@@ -219,7 +219,8 @@ public:
 };
 
 // The second timer is started after the call for the first one has come to the
-// store, and its message arrives before the answer of that call.
+// store, and its message arrives before the answer of that call, for which it
+// does not wait.
 TEST(Schedule, AMessageThatIsCoveredDoesNotHideALaterOne)
 {
     SilentStore store;
@@ -238,6 +239,7 @@ TEST(Schedule, AMessageThatIsCoveredDoesNotHideALaterOne)
     schedule.run(us(1251));
     ASSERT_EQ(store.calls.size(), 2U);
     schedule.wake(0, 1320, us(1350));
+    EXPECT_LE(schedule.next(), us(1502));
     nothing.now_us = 1300;
     schedule.on_answer(0, store.calls[1], nothing, us(1360));
     EXPECT_LE(schedule.next(), us(1502));
