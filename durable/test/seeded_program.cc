@@ -194,7 +194,7 @@ bool SeededProgram::is_well() const
 void SeededProgram::deliver(const lawn_durable_delivery_t *delivery)
 {
     world_.on_delivery(*delivery);
-    if (!held_.insert(delivery).second) {
+    if (!held_.emplace(delivery, ++given_).second) {
         world_.object("a delivery is given twice without an answer");
     }
     if (hears_of_lost_ && held_.size() > max_in_flight_) {
@@ -249,8 +249,9 @@ void SeededProgram::work(const lawn_durable_delivery_t *delivery,
     SeededNetwork &network = world_.network();
     const int64_t next =
         std::min(until_us, network.now() + static_cast<int64_t>(lease_us) / 3);
-    network.at(next, [this, delivery, until_us, consumer = consumer_] {
-        if (consumer_ != consumer || held_.count(delivery) == 0) {
+    network.at(next, [this, delivery, until_us, given = held_.at(delivery)] {
+        const auto held = held_.find(delivery);
+        if (held == held_.end() || held->second != given) {
             return;
         }
         if (world_.network().now() >= until_us) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 
@@ -85,7 +86,10 @@ private:
     size_t max_in_flight_ = 0;
     bool hears_of_lost_ = false;
     uint64_t lost_ = 0;
-    std::set<const lawn_durable_delivery_t *> held_;     // not answered
+    // Not answered, with the number of the giving: a later one may be at the
+    // same address.
+    std::map<const lawn_durable_delivery_t *, uint64_t> held_;
+    uint64_t given_ = 0;
     std::set<const lawn_durable_delivery_t *> extended_; // those that are
     std::deque<Answer> answers_;
 };
