@@ -121,27 +121,30 @@ protected:
         ucp_request_free(request);
     }
 
-    ucs_status_ptr_t receive(Request *request)
+    static ucp_request_param_t param_of(Request *request)
     {
         ucp_request_param_t param = {};
         param.op_attr_mask =
             UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        param.user_data = request;
+        return param;
+    }
+
+    ucs_status_ptr_t receive(Request *request)
+    {
+        ucp_request_param_t param = param_of(request);
         param.cb.recv = [](void *request, ucs_status_t status,
                            const ucp_tag_recv_info_t *, void *user_data) {
             end(request, status, user_data);
         };
-        param.user_data = request;
         return ucp_tag_recv_nbx(worker_, request->data.data(),
                                 request->data.size(), 1, ~ucp_tag_t(), &param);
     }
 
     ucs_status_ptr_t send(Request *request)
     {
-        ucp_request_param_t param = {};
-        param.op_attr_mask =
-            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        ucp_request_param_t param = param_of(request);
         param.cb.send = end;
-        param.user_data = request;
         return ucp_tag_send_nbx(endpoint_, request->data.data(),
                                 request->data.size(), 2, &param);
     }

@@ -123,6 +123,14 @@ protected:
         worker_.events.insert(worker_.events.end(), count, [] {});
     }
 
+    // What has been cancelled when that many ticks more have passed.
+    std::string cancelled_after(lawn_time_t ticks)
+    {
+        now_ += ticks;
+        lawn_engine_progress(engine_);
+        return worker_.cancelled;
+    }
+
     static UcxTest *current;
 
     Worker worker_;
@@ -191,16 +199,10 @@ TEST_F(UcxTest, ARequestThatIsLateIsCancelledOnce)
 {
     open();
     ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
-    now_ += 99;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "");
-    now_ += 1;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "r ");
+    EXPECT_EQ(cancelled_after(99), "");
+    EXPECT_EQ(cancelled_after(1), "r ");
     EXPECT_EQ(late_at_, now_);
-    now_ += 1000;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "r ");
+    EXPECT_EQ(cancelled_after(1000), "r ");
     EXPECT_TRUE(lawn_ucx_limit_end(&ucx_, &limit_));
 }
 
@@ -218,9 +220,7 @@ TEST_F(UcxTest, ARequestThatHasCompletedIsNotLate)
     EXPECT_EQ(worker_.cancelled, "");
     // It may begin anew.
     ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
-    now_ += 100;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "r ");
+    EXPECT_EQ(cancelled_after(100), "r ");
 }
 
 // By force, of the endpoint: UCX completes its requests then.
@@ -258,15 +258,9 @@ TEST_F(UcxTest, ALateRequestMayGetMoreTime)
         EXPECT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
     };
     ASSERT_TRUE(lawn_ucx_limit_start(&ucx_, &limit_, request_, 100));
-    now_ += 100;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "");
-    now_ += 99;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "");
-    now_ += 1;
-    lawn_engine_progress(engine_);
-    EXPECT_EQ(worker_.cancelled, "r ");
+    EXPECT_EQ(cancelled_after(100), "");
+    EXPECT_EQ(cancelled_after(99), "");
+    EXPECT_EQ(cancelled_after(1), "r ");
 }
 
 TEST_F(UcxTest, WhatIsCompletedAlreadyNeedsNoLimit)
